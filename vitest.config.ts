@@ -1,0 +1,16 @@
+import { defineConfig } from 'vitest/config';
+
+// `source` makes the `#lib` imports of package.json point at TypeScript instead of dist.
+const conditions = ['source', 'module', 'node'];
+
+export default defineConfig({
+  resolve: { conditions },
+  ssr: { resolve: { conditions, externalConditions: ['node', 'import', 'module-sync'] } },
+  test: {
+    include: ['apps/**/*.test.ts', 'libs/**/*.test.ts', 'test/**/*.test.ts'],
+    globalSetup: ['test/support/global-setup.ts'],
+    reporters: ['default', './scripts/plain-reporter.mjs'],
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+  },
+});
