@@ -10,7 +10,9 @@ import type { Claim, ClaimedDelivery, EndpointRef } from './types.js';
  * Only rows without a lease are taken: reap alone frees a lapsed one, so a delivery that kills its worker keeps its
  * backoff and its limit. \`picked\` is MATERIALIZED and the update goes by ctid: written as a join the planner took
  * \`picked\` for large and read the whole table (360–420 ms against 2.5), and an \`in (… limit)\` claimed more rows
- * than its limit under stale statistics. The attempt is counted here, not when it is recorded.
+ * than its limit under stale statistics. The bounds are rows (endpoint_id, due_at), which only the index
+ * delivery_queue_claim can serve: written column by column the planner walked the discovery index from its oldest
+ * entry for every endpoint (1,270 µs a delivery against 40). The attempt is counted here, not when it is recorded.
  */
 const CLAIM_DELIVERIES = `
 with chosen as (
@@ -27,11 +29,10 @@ picked as materialized (
     from waybill.delivery_queue q
     where q.tenant_id = any($1)
       and q.tenant_id = c.tenant_id
-      and q.endpoint_id = c.endpoint_id
-      and q.due_at >= to_timestamp(c.watermark_ms / 1000)
-      and q.due_at <= now()
+      and (q.endpoint_id, q.due_at) >= (c.endpoint_id, to_timestamp(c.watermark_ms / 1000))
+      and (q.endpoint_id, q.due_at) <= (c.endpoint_id, now())
       and q.lease_until is null
-    order by q.due_at
+    order by q.endpoint_id, q.due_at
     limit c.quota
     for update skip locked
   ) due
