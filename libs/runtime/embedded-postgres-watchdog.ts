@@ -1,0 +1,67 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import type { Writable, Readable } from 'node:stream';
+import type { ServerAccount } from './embedded-postgres-account.js';
+import { serverEnvironment } from './embedded-postgres-cluster.js';
+
+/** A server under its watchdog. `exited` settles when both are gone; `letGo` asks for a fast shutdown. */
+export type WatchedServer = {
+  readonly pid: Promise<number>;
+  readonly exited: Promise<void>;
+  letGo(): void;
+  hold(): void;
+  unhold(): void;
+};
+
+// Descriptor 0 is a pipe that only our process holds open: when we die, in whatever way, it ends, and the reader
+// tells postgres to shut down fast. The reader is a process of its own, so killing the watchdog alone changes nothing.
+const WATCHDOG = `
+exec 4<&0 </dev/null
+"$@" 3>&- 4<&- &
+server=$!
+trap '' HUP INT TERM
+echo "$server" >&3
+exec 3>&-
+( while read -r _; do :; done; kill -INT "$server" ) <&4 &
+reader=$!
+exec 4<&-
+wait "$server"
+kill -KILL "$reader"
+`;
+
+/** Starts `command` under a watchdog in a process group of its own, which Ctrl-C on our terminal does not reach. */
+export function startUnderWatchdog(
+  command: readonly string[],
+  account: ServerAccount,
+  logFd: number,
+): WatchedServer {
+  const watchdog = spawn('/bin/sh', ['-c', WATCHDOG, 'waybill-postgres-watchdog', ...command], {
+    ...account,
+    cwd: '/',
+    env: serverEnvironment(),
+    detached: true,
+    stdio: ['pipe', logFd, logFd, 'pipe'],
+  });
+  const lifeline = watchdog.stdin as Writable;
+  // The pipe breaks when postgres ends first; `exited` tells of that.
+  lifeline.on('error', () => undefined);
+  return {
+    pid: readServerPid(watchdog),
+    exited: new Promise((settle) => {
+      watchdog.once('exit', () => settle());
+      watchdog.once('error', () => settle());
+    }),
+    letGo: () => lifeline.end(),
+    hold: () => watchdog.ref(),
+    unhold: () => {
+      watchdog.unref();
+      (lifeline as Writable & { unref?: () => void }).unref?.();
+    },
+  };
+}
+
+async function readServerPid(watchdog: ChildProcess): Promise<number> {
+  const channel = watchdog.stdio[3] as Readable;
+  let text = '';
+  for await (const chunk of channel) text += String(chunk);
+  return Number.parseInt(text, 10);
+}
