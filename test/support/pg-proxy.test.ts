@@ -39,6 +39,12 @@ function backends(): Promise<number> {
     .then(({ rowCount }) => rowCount ?? 0);
 }
 
+function simpleQueryMessage(sql: string): Buffer {
+  const message = Buffer.from(`Q\0\0\0\0${sql}\0`);
+  message.writeUInt32BE(message.length - 1, 1);
+  return message;
+}
+
 const simple = (id: number): QueryConfig => ({ text: `insert into entries values (${id})` });
 const unnamed = (id: number): QueryConfig => ({ text: 'insert into entries values ($1)', values: [id] });
 const named = (id: number): QueryConfig => ({ name: 'insert-entry', ...unnamed(id) });
@@ -161,12 +167,14 @@ describe.each(Object.entries(KINDS))('a fault at a %s statement', (_kind, insert
     expect((await held).rowCount).toBe(1);
   });
 
-  it('counts one execution once and fires as often as it was told', async () => {
+  it('counts one execution once and fires as often as it was told, then leaves the next fault its turn', async () => {
     const client = await connectClient();
-    const fault = proxy.on('insert', { moment: 'before', action: 'release', times: 3 });
+    const first = proxy.on('insert', { moment: 'before', action: 'release', times: 3 });
+    const second = proxy.on('insert', { moment: 'before', action: 'release', times: Infinity });
+    const after = proxy.on('insert', { moment: 'after', action: 'release', times: Infinity });
     for (const id of [1, 2, 3, 4, 5]) await client.query(insert(id));
-    expect(fault.hits).toBe(3);
-    expect(fault.statements[2]).toContain('insert into entries');
+    expect([first.hits, second.hits, after.hits]).toEqual([3, 2, 5]);
+    expect(first.statements[2]).toContain('insert into entries');
     expect(await storedIds()).toHaveLength(5);
   });
 });
@@ -236,6 +244,35 @@ describe('a fault', () => {
     fault.release();
     await held;
     expect(fault.hits).toBe(1);
+  });
+
+  it('finds its statement among pipelined ones and passes what was answered before it', async () => {
+    const socket = new Socket();
+    await connectClient(socket);
+    const chunks: Buffer[] = [];
+    socket.on('data', (chunk: Buffer) => chunks.push(chunk));
+    const tags = (): number => Buffer.concat(chunks).toString('latin1').split('INSERT 0 1').length - 1;
+    const fault = proxy.on('values (2)', { moment: 'after', action: 'swallow' });
+    socket.write(
+      Buffer.concat([1, 2, 3].map((id) => simpleQueryMessage(`insert into entries values (${id})`))),
+    );
+    await fault.hit;
+    await waitFor(async () => (await storedIds()).length === 3, { what: 'all three rows' });
+    await waitFor(() => tags() === 1, { what: 'the first answer' });
+    fault.release();
+    await waitFor(() => tags() === 3, { what: 'the other two answers' });
+    expect(fault.hits).toBe(1);
+  });
+
+  it('is ended, and what it holds let go, when the faults are cleared', async () => {
+    const client = await connectClient();
+    const fault = proxy.on('insert', { moment: 'before', action: 'swallow', times: Infinity });
+    const held = client.query(unnamed(1));
+    await fault.hit;
+    proxy.clearFaults();
+    await held;
+    await client.query(unnamed(2));
+    expect([fault.hits, await storedIds()]).toEqual([1, [1, 2]]);
   });
 
   it('lets go of a statement whose client has left, without forwarding it', async () => {

@@ -3,7 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { type EmbeddedPostgres, migrate, startEmbeddedPostgres } from '#runtime';
+import type { Pool } from 'pg';
 
+import { createTestPool } from './database.js';
 import { type PgProxy, startPgProxy } from './pg-proxy.js';
 
 /** PostgreSQL's own words: `fast` rolls back and disconnects, `immediate` stops as a crash does, `kill` is SIGKILL. */
@@ -16,6 +18,8 @@ export interface PrivatePostgres {
   /** A migrated database. It stays the same over restarts, since it leads through `proxy`. */
   readonly url: string;
   readonly proxy: PgProxy;
+  /** The test's own connections, through the proxy as well. */
+  readonly pool: Pool;
   /** The postmaster of this moment. */
   readonly pid: number;
   /** Stops the server; connections are refused until `start`. */
@@ -43,6 +47,7 @@ export async function startPrivatePostgres(): Promise<PrivatePostgres> {
   let running = true;
   await migrate(server.url);
   const proxy = await startPgProxy(() => server.url);
+  const pool = createTestPool(proxy.url);
 
   const stop = async (mode: StopMode = 'fast'): Promise<void> => {
     if (!running) return;
@@ -62,6 +67,7 @@ export async function startPrivatePostgres(): Promise<PrivatePostgres> {
   return {
     url: proxy.url,
     proxy,
+    pool,
     get pid() {
       return server.pid;
     },
@@ -72,6 +78,7 @@ export async function startPrivatePostgres(): Promise<PrivatePostgres> {
       await start();
     },
     async close() {
+      await pool.end();
       await stop('fast');
       await proxy.close();
       rmSync(folder, { recursive: true, force: true });
