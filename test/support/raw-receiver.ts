@@ -1,48 +1,77 @@
-import { once } from 'node:events';
-import { createServer, type Socket } from 'node:net';
+import net from 'node:net';
 
-import { listenOnLoopback } from './listen-on-loopback.js';
+/** One whole request as it came over the wire. */
+export interface RawRequest {
+  readonly socket: net.Socket;
+  readonly bytes: Buffer;
+  /** 0 for the first request of this receiver. */
+  readonly index: number;
+}
 
-/** A bare TCP server for answers that no HTTP library would send. */
+/** A receiver that speaks bytes, so that it can misbehave in any way. */
 export interface RawReceiver {
-  readonly url: string;
   readonly port: number;
-  /** How many connections were accepted in all. */
-  readonly connections: number;
-  /** What each connection has sent so far, in order of their coming. */
-  received(): Buffer[];
+  readonly requests: Buffer[];
+  /** Sockets that were opened, with or without a request. */
+  readonly opened: net.Socket[];
+  /** Resolves when this many opened sockets have been closed. */
+  untilClosed(count: number): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Starts one on 127.0.0.1. `handler` gets each connection and its number (from 1) and writes whatever bytes it likes. */
+/** Starts a receiver on loopback, at a port of the system's choice; `answer` is called for every whole request. */
 export async function startRawReceiver(
-  handler: (socket: Socket, number: number) => void,
+  answer: (request: RawRequest) => void,
+  address = '127.0.0.1',
 ): Promise<RawReceiver> {
-  const open = new Set<Socket>();
-  const received: Buffer[][] = [];
-  const server = createServer((socket) => {
-    const chunks: Buffer[] = [];
-    received.push(chunks);
-    open.add(socket);
-    // The sender may reset at any time, which is no fault of the test.
+  const requests: Buffer[] = [];
+  const opened: net.Socket[] = [];
+  let closed = 0;
+  let waiting: { count: number; resolve: () => void }[] = [];
+  const server = net.createServer((socket) => {
+    opened.push(socket);
+    let pending = Buffer.alloc(0);
     socket.on('error', () => undefined);
-    socket.on('data', (chunk: Buffer) => chunks.push(chunk));
-    socket.on('close', () => open.delete(socket));
-    handler(socket, received.length);
+    socket.on('close', () => {
+      closed += 1;
+      for (const wait of waiting) if (closed >= wait.count) wait.resolve();
+      waiting = waiting.filter((wait) => closed < wait.count);
+    });
+    socket.on('data', (chunk) => {
+      pending = Buffer.concat([pending, chunk]);
+      for (let length = wholeLength(pending); length > 0; length = wholeLength(pending)) {
+        const bytes = pending.subarray(0, length);
+        pending = pending.subarray(length);
+        requests.push(bytes);
+        answer({ socket, bytes, index: requests.length - 1 });
+      }
+    });
   });
-  const port = await listenOnLoopback(server);
+  await new Promise<void>((resolve) => server.listen(0, address, resolve));
+  const bound = server.address();
+  if (bound === null || typeof bound === 'string') throw new Error('no port');
   return {
-    url: `http://127.0.0.1:${port}`,
-    port,
-    get connections() {
-      return received.length;
-    },
-    received: () => received.map((chunks) => Buffer.concat(chunks)),
-    close: async () => {
-      const closed = once(server, 'close');
-      server.close();
-      for (const socket of open) socket.destroy();
-      await closed;
+    port: bound.port,
+    requests,
+    opened,
+    untilClosed: (count) =>
+      closed >= count
+        ? Promise.resolve()
+        : new Promise((resolve) => {
+            waiting.push({ count, resolve });
+          }),
+    close: () => {
+      for (const socket of opened) socket.destroy();
+      return new Promise((resolve) => server.close(() => resolve()));
     },
   };
+}
+
+/** The length of the first whole request in these bytes, 0 while it is incomplete. */
+function wholeLength(bytes: Buffer): number {
+  const end = bytes.indexOf('\r\n\r\n');
+  if (end === -1) return 0;
+  const match = /\r\ncontent-length: (\d+)/i.exec(bytes.toString('latin1', 0, end + 2));
+  const length = end + 4 + Number(match?.[1] ?? 0);
+  return bytes.length >= length ? length : 0;
 }

@@ -1,40 +1,40 @@
-import { createApiKey, createTenant } from '#tenants';
-import { Pool } from 'pg';
+import { createDataSource } from '#runtime';
+import { ApiKey, createApiKey, createTenant, type Scope, Tenant } from '#tenants';
 
 import { type ApiClient, createClient } from './api-client.js';
 
-/** A tenant with one API key, and its client where the API's URL was given. */
+/** A tenant with one API key. */
 export interface TestTenant {
+  /** As the database has it, without a prefix. */
   readonly tenantId: string;
   readonly key: string;
-  readonly client: ApiClient | undefined;
+  /** A client with this key for the API at `url`. */
+  clientOf(url: string): ApiClient;
 }
 
 export interface TenantOptions {
   readonly name?: string;
-  /** `admin`, which holds every other scope, unless told otherwise. */
-  readonly scopes?: readonly string[];
-  readonly apiUrl?: string;
+  /** `admin`, which allows everything, unless told otherwise. */
+  readonly scopes?: readonly Scope[];
 }
 
-/** Makes a tenant and its key in the database, as the operator's command does. */
+/** Makes a tenant and a key for it, by the functions that the operator's command uses. */
 export async function createTenantWithKey(
   databaseUrl: string,
-  options: TenantOptions = {},
+  { name = 'Tenant of a test', scopes = ['admin'] }: TenantOptions = {},
 ): Promise<TestTenant> {
-  const pool = new Pool({ connectionString: databaseUrl, max: 1 });
+  const source = createDataSource({
+    url: databaseUrl,
+    entities: [Tenant, ApiKey],
+    applicationName: 'waybill-test',
+    max: 1,
+  });
+  await source.initialize();
   try {
-    const tenant = await createTenant(pool, { name: options.name ?? 'Tenant of a test' });
-    const { key } = await createApiKey(pool, tenant.id, {
-      name: 'test',
-      scopes: [...(options.scopes ?? ['admin'])],
-    });
-    return {
-      tenantId: tenant.id,
-      key,
-      client: options.apiUrl === undefined ? undefined : createClient(options.apiUrl, key),
-    };
+    const { id: tenantId } = await createTenant(source, { name });
+    const { key } = await createApiKey(source, tenantId, { name: 'test', scopes });
+    return { tenantId, key, clientOf: (url) => createClient(url, key) };
   } finally {
-    await pool.end();
+    await source.destroy();
   }
 }
