@@ -1,0 +1,154 @@
+import { randomUUID } from 'node:crypto';
+import { AppError, type Queryable } from '#runtime';
+import { readAcceptedEvents } from './read-accepted-events.js';
+import type { AcceptedEvent, AcceptResult, EventInput } from './types.js';
+
+/**
+ * One statement for any number of events of any tenants: claims their idempotency keys, matches subscriptions, and
+ * stores each new event with a delivery and a queue row for every subscribed endpoint. All of it commits, or none.
+ * Keys are inserted in sorted order, so that two groups that share keys wait for each other instead of deadlocking.
+ */
+const ACCEPT_EVENTS = `
+with input as (
+  select i.*, waybill.event_id(now(), i.random) as id
+  from unnest($2::uuid[], $3::uuid[], $4::text[], $5::bytea[], $6::text[], $7::text[], $8::timestamptz[], $9::text[], $10::bytea[])
+    with ordinality as i (tenant_id, random, event_type, payload, content_type, metadata, not_before, idempotency_key, fingerprint, place)
+),
+kept as (
+  insert into waybill.idempotency_keys (tenant_id, key, fingerprint, resource_id, created_at)
+  select tenant_id, idempotency_key, fingerprint, id, now()
+  from input
+  where idempotency_key is not null
+  order by tenant_id, idempotency_key, place
+  on conflict (tenant_id, key) do nothing
+  returning resource_id
+),
+fresh as materialized (
+  select i.*
+  from input i
+  where i.idempotency_key is null or i.id in (select resource_id from kept)
+),
+matched as (
+  select f.place, s.endpoint_id
+  from fresh f
+  join waybill.subscriptions s on s.tenant_id = any($1) and s.tenant_id = f.tenant_id and s.event_type = f.event_type
+  union
+  select f.place, s.endpoint_id
+  from fresh f
+  join waybill.subscriptions s on s.tenant_id = any($1) and s.tenant_id = f.tenant_id and s.is_wildcard
+  where waybill.event_type_matches(s.event_type, f.event_type)
+    and (s.event_type <> '*' or f.event_type not like 'waybill.%')
+),
+fan_out as materialized (
+  select f.place, f.tenant_id, f.id as event_id, p.id as endpoint_id, p.revision,
+    waybill.derived_id(f.id, p.id) as delivery_id,
+    greatest(now(), f.not_before) as due_at, octet_length(f.payload) as payload_bytes
+  from matched m
+  join fresh f on f.place = m.place
+  join waybill.endpoints p on p.tenant_id = any($1) and p.tenant_id = f.tenant_id and p.id = m.endpoint_id
+  where p.deleted_at is null and p.status <> 'disabled'
+),
+targets as (
+  select place, count(*)::integer as target_count, array_agg(delivery_id order by endpoint_id) as delivery_ids,
+    array_agg(endpoint_id order by endpoint_id) as endpoint_ids
+  from fan_out
+  group by place
+),
+stored_events as (
+  insert into waybill.events (tenant_id, id, event_type, payload, content_type, metadata, not_before, target_count, created_at)
+  select f.tenant_id, f.id, f.event_type, f.payload, f.content_type, f.metadata::jsonb, f.not_before, coalesce(t.target_count, 0), now()
+  from fresh f
+  left join targets t on t.place = f.place
+),
+stored_deliveries as (
+  insert into waybill.deliveries (tenant_id, event_id, endpoint_id, id, state, endpoint_revision, created_at, expires_at)
+  select tenant_id, event_id, endpoint_id, delivery_id, 'pending', revision, now(), due_at + $11 * interval '1 millisecond'
+  from fan_out
+),
+queued as (
+  insert into waybill.delivery_queue (tenant_id, event_id, endpoint_id, delivery_id, due_at, expires_at, payload_bytes)
+  select tenant_id, event_id, endpoint_id, delivery_id, due_at, due_at + $11 * interval '1 millisecond', payload_bytes
+  from fan_out
+)
+select f.place::integer, f.id, now() as created_at, t.delivery_ids, t.endpoint_ids
+from fresh f
+left join targets t on t.place = f.place
+`;
+
+interface StoredRow {
+  place: number;
+  id: string;
+  created_at: Date;
+  delivery_ids: string[] | null;
+  endpoint_ids: string[] | null;
+}
+
+/**
+ * Stores the events and all that is owed for them in one statement on `db`; a pool commits it, a client leaves it
+ * to its transaction. The answer has one result per input, in order. Events that bring a key used before are not
+ * stored again: the same content gives the first event, other content a conflict. SQLSTATE 55P03 means that another
+ * transaction still holds one of the keys.
+ */
+export async function acceptEvents(
+  db: Queryable,
+  inputs: readonly EventInput[],
+  options: { readonly maxAgeMs: number },
+): Promise<AcceptResult[]> {
+  if (inputs.length === 0) return [];
+  const { rows } = await db.query<StoredRow>({
+    name: 'accept-events',
+    text: ACCEPT_EVENTS,
+    values: toColumns(inputs, options.maxAgeMs),
+  });
+  const results: (AcceptResult | undefined)[] = Array.from({ length: inputs.length });
+  for (const row of rows) results[row.place - 1] = { kind: 'accepted', event: toEvent(row, inputs[row.place - 1]!.eventType) };
+  if (rows.length === inputs.length) return results as AcceptResult[];
+  return fillRepeats(db, inputs, results);
+}
+
+/** Losers of a key are read by a second statement: the first one's snapshot is older than the winner's commit. */
+async function fillRepeats(
+  db: Queryable,
+  inputs: readonly EventInput[],
+  results: readonly (AcceptResult | undefined)[],
+): Promise<AcceptResult[]> {
+  const losers = inputs.flatMap(({ tenantId, idempotency }, place) =>
+    results[place] === undefined && idempotency !== null ? [{ tenantId, key: idempotency.key, place }] : [],
+  );
+  const stored = await readAcceptedEvents(db, losers);
+  return results.map((result, place) => {
+    if (result !== undefined) return result;
+    const first = stored.get(place);
+    // The key's owner was purged between the two statements: the caller may simply ask again.
+    if (first === undefined) throw new AppError('idempotency_key_in_progress', undefined, { retryAfterSeconds: 1 });
+    if (!first.fingerprint.equals(inputs[place]!.idempotency!.fingerprint)) return { kind: 'conflict' };
+    return { kind: 'repeated', event: first.event };
+  });
+}
+
+function toColumns(inputs: readonly EventInput[], maxAgeMs: number): unknown[] {
+  const tenants = inputs.map((input) => input.tenantId);
+  return [
+    [...new Set(tenants)],
+    tenants,
+    // Sorted, so that ids made in one millisecond keep the order of the batch.
+    inputs.map(() => randomUUID()).toSorted(),
+    inputs.map((input) => input.eventType),
+    inputs.map((input) => input.payload),
+    inputs.map((input) => input.contentType),
+    inputs.map((input) => input.metadata),
+    inputs.map((input) => input.notBefore),
+    inputs.map((input) => input.idempotency?.key ?? null),
+    inputs.map((input) => input.idempotency?.fingerprint ?? null),
+    maxAgeMs,
+  ];
+}
+
+function toEvent(row: StoredRow, eventType: string): AcceptedEvent {
+  return {
+    id: row.id,
+    eventType,
+    createdAt: row.created_at,
+    deliveries: (row.delivery_ids ?? []).map((id, index) => ({ id, endpointId: row.endpoint_ids![index]!, state: 'pending' })),
+  };
+}

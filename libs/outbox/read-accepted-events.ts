@@ -1,0 +1,56 @@
+import type { Queryable } from '#runtime';
+import type { AcceptedEvent, DeliveryState } from './types.js';
+
+/** The events that idempotency keys stand for, with the state of their deliveries as it is now. */
+const READ_ACCEPTED_EVENTS = `
+select asked.place, k.fingerprint, e.id, e.event_type, e.created_at,
+  (select coalesce(json_agg(json_build_object('id', d.id, 'endpoint_id', d.endpoint_id,
+      'state', case when q.lease_until is not null then 'in_progress' else d.state end) order by d.endpoint_id), '[]')
+   from waybill.deliveries d
+   left join waybill.delivery_queue q on q.tenant_id = d.tenant_id and q.event_id = d.event_id and q.endpoint_id = d.endpoint_id
+   where d.tenant_id = e.tenant_id and d.event_id = e.id) as deliveries
+from unnest($2::uuid[], $3::text[], $4::integer[]) as asked (tenant_id, key, place)
+join waybill.idempotency_keys k on k.tenant_id = any($1) and k.tenant_id = asked.tenant_id and k.key = asked.key
+join waybill.events e on e.tenant_id = any($1) and e.tenant_id = k.tenant_id and e.id = k.resource_id
+`;
+
+interface KeyUse {
+  readonly tenantId: string;
+  readonly key: string;
+  readonly place: number;
+}
+
+interface AcceptedRow {
+  place: number;
+  fingerprint: Buffer;
+  id: string;
+  event_type: string;
+  created_at: Date;
+  deliveries: { id: string; endpoint_id: string; state: DeliveryState }[];
+}
+
+/** Gives, by place, the fingerprint under which each key was first used and the event it made. */
+export async function readAcceptedEvents(
+  db: Queryable,
+  uses: readonly KeyUse[],
+): Promise<Map<number, { fingerprint: Buffer; event: AcceptedEvent }>> {
+  const { rows } = await db.query<AcceptedRow>({
+    text: READ_ACCEPTED_EVENTS,
+    values: [
+      [...new Set(uses.map((use) => use.tenantId))],
+      uses.map((use) => use.tenantId),
+      uses.map((use) => use.key),
+      uses.map((use) => use.place),
+    ],
+  });
+  return new Map(rows.map((row) => [row.place, { fingerprint: row.fingerprint, event: toEvent(row) }]));
+}
+
+function toEvent(row: AcceptedRow): AcceptedEvent {
+  return {
+    id: row.id,
+    eventType: row.event_type,
+    createdAt: row.created_at,
+    deliveries: row.deliveries.map(({ id, endpoint_id, state }) => ({ id, endpointId: endpoint_id, state })),
+  };
+}

@@ -1,0 +1,84 @@
+import { newId, type Queryable } from '#runtime';
+import type { DeliveryState, StoredDeliveryState } from './types.js';
+
+/**
+ * Puts a terminal delivery back into the queue with a fresh budget: due now, attempt numbers going on from where they
+ * stood, its dead letter marked resolved. Of two at once the second finds it pending.
+ */
+const REPLAY_DELIVERY = `
+with revived as (
+  update waybill.deliveries d
+  set state = 'pending', cycle_attempt_count = 0, finished_at = null, expires_at = now() + $3 * interval '1 millisecond'
+  from waybill.endpoints p
+  where d.tenant_id = $1
+    and d.event_id between waybill.first_of_millisecond($2) and waybill.last_of_millisecond($2)
+    and d.id = $2
+    and d.state in ('succeeded', 'dead', 'cancelled')
+    and p.tenant_id = d.tenant_id
+    and p.id = d.endpoint_id
+    and p.deleted_at is null
+  returning d.tenant_id, d.event_id, d.endpoint_id, d.id, d.attempt_count, d.expires_at
+),
+queued as (
+  insert into waybill.delivery_queue (tenant_id, event_id, endpoint_id, delivery_id, due_at, expires_at, attempt_count, payload_bytes)
+  select r.tenant_id, r.event_id, r.endpoint_id, r.id, now(), r.expires_at, r.attempt_count, octet_length(e.payload)
+  from revived r
+  join waybill.events e on e.tenant_id = r.tenant_id and e.id = r.event_id
+),
+resolved as (
+  update waybill.dead_letters l
+  set resolved_at = now()
+  from revived r
+  where l.tenant_id = r.tenant_id
+    and l.event_id = r.event_id
+    and l.endpoint_id = r.endpoint_id
+    and l.resolved_at is null
+),
+asked as (
+  insert into waybill.replays (tenant_id, id, event_id, endpoint_id, delivery_id, api_key_id, created_at)
+  select tenant_id, $4, event_id, endpoint_id, id, $5, now()
+  from revived
+)
+select endpoint_id from revived
+`;
+
+const READ_STANDING = `
+select case when q.lease_until is not null then 'in_progress' else d.state end as state, p.deleted_at is not null as deleted
+from waybill.deliveries d
+join waybill.endpoints p on p.tenant_id = d.tenant_id and p.id = d.endpoint_id
+left join waybill.delivery_queue q on q.tenant_id = d.tenant_id and q.event_id = d.event_id and q.endpoint_id = d.endpoint_id
+where d.tenant_id = $1
+  and d.event_id between waybill.first_of_millisecond($2) and waybill.last_of_millisecond($2)
+  and d.id = $2
+`;
+
+export type ReplayResult =
+  | { readonly kind: 'replayed'; readonly replayId: string; readonly endpointId: string }
+  | { readonly kind: 'not_found' }
+  | { readonly kind: 'endpoint_deleted' }
+  | { readonly kind: 'not_replayable'; readonly state: DeliveryState };
+
+/** Makes a terminal delivery due again and notes who asked; a live one is left as it is and its state named. */
+export async function replayDelivery(
+  db: Queryable,
+  tenantId: string,
+  deliveryId: string,
+  options: { readonly apiKeyId: string | null; readonly maxAgeMs: number },
+): Promise<ReplayResult> {
+  const replayId = newId();
+  const revived = await db.query<{ endpoint_id: string }>({
+    name: 'replay-delivery',
+    text: REPLAY_DELIVERY,
+    values: [tenantId, deliveryId, options.maxAgeMs, replayId, options.apiKeyId],
+  });
+  const row = revived.rows[0];
+  if (row !== undefined) return { kind: 'replayed', replayId, endpointId: row.endpoint_id };
+  const { rows } = await db.query<{ state: StoredDeliveryState | 'in_progress'; deleted: boolean }>({
+    text: READ_STANDING,
+    values: [tenantId, deliveryId],
+  });
+  const standing = rows[0];
+  if (standing === undefined) return { kind: 'not_found' };
+  if (standing.deleted) return { kind: 'endpoint_deleted' };
+  return { kind: 'not_replayable', state: standing.state };
+}

@@ -1,0 +1,15 @@
+export { AppError, type AppErrorOptions, type ErrorDetail } from './app-error.js';
+export { readConfig, RECORD_MARGIN_MS, type Config } from './config.js';
+export {
+  createDataSource,
+  createPool,
+  isDatabaseUnavailable,
+  sqlState,
+  type PoolOptions,
+  type Queryable,
+  type Statement,
+} from './database.js';
+export { ERRORS, type ErrorCode } from './error-table.js';
+export { derivedId, formatId, ID_PREFIXES, idTime, newId, parseId, readId, type IdKind } from './ids.js';
+export { createLogger, type Logger } from './logger.js';
+export { assertSchemaRevision, createDayPartitions, migrate, migrateDown, PARTITION_DAYS_AHEAD } from './migrate.js';
