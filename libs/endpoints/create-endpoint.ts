@@ -1,0 +1,42 @@
+import type { DataSource } from 'typeorm';
+import type { EgressPolicy } from '#egress';
+import { newId } from '#runtime';
+import { acceptDescription, acceptEventTypes, acceptSecret, acceptUrl } from './endpoint-input.js';
+import { EndpointSecret } from './endpoint-secret.entity.js';
+import { Endpoint, type EndpointStatus } from './endpoint.entity.js';
+import { findEndpoint, type SubscribedEndpoint } from './read-endpoint.js';
+import { replaceSubscriptions } from './subscriptions.js';
+
+export interface NewEndpoint {
+  readonly url: string;
+  readonly description?: string;
+  /** Null, an empty list or `*`: all event types. */
+  readonly eventTypes?: readonly string[] | null;
+  readonly status?: EndpointStatus;
+  readonly secret?: string;
+}
+
+/**
+ * Stores an endpoint with its subscription and its signing secret. The secret is in this answer and in no later one.
+ */
+export async function createEndpoint(
+  source: DataSource,
+  tenantId: string,
+  input: NewEndpoint,
+  policy: EgressPolicy,
+): Promise<{ endpoint: SubscribedEndpoint; secret: string }> {
+  const id = newId();
+  const url = acceptUrl(input.url, policy);
+  const secret = acceptSecret(input.secret);
+  const eventTypes = acceptEventTypes(input.eventTypes ?? null);
+  const description = acceptDescription(input.description ?? '');
+  const endpoint = await source.transaction(async (tx) => {
+    await tx
+      .getRepository(Endpoint)
+      .insert({ tenantId, id, url, description, status: input.status ?? 'enabled' });
+    await tx.getRepository(EndpointSecret).insert({ tenantId, endpointId: id, id: newId(), secret });
+    await replaceSubscriptions(tx, tenantId, id, eventTypes);
+    return findEndpoint(tx, tenantId, id);
+  });
+  return { endpoint, secret };
+}

@@ -1,0 +1,103 @@
+import { IsNull, type DataSource, type EntityManager } from 'typeorm';
+import type { EgressPolicy } from '#egress';
+import { AppError } from '#runtime';
+import { acceptDescription, acceptEventTypes, acceptUrl } from './endpoint-input.js';
+import { Endpoint, type EndpointStatus } from './endpoint.entity.js';
+import { findEndpoint, type SubscribedEndpoint } from './read-endpoint.js';
+import { readSubscriptions, replaceSubscriptions } from './subscriptions.js';
+
+/** What may be changed; what is undefined stays. */
+export interface EndpointChange {
+  readonly url?: string;
+  readonly description?: string;
+  readonly eventTypes?: readonly string[] | null;
+  readonly status?: EndpointStatus;
+}
+
+/** Says whether a version is one the caller expects. */
+export type VersionExpectation = (version: number) => boolean;
+
+/**
+ * Changes an endpoint under a row lock: of two that expect the same version one succeeds, the other gets
+ * `stale_version`. A new URL is a new revision; any real change is a new version.
+ */
+export async function updateEndpoint(
+  source: DataSource,
+  tenantId: string,
+  endpointId: string,
+  change: EndpointChange,
+  options: { readonly policy: EgressPolicy; readonly expects: VersionExpectation },
+): Promise<SubscribedEndpoint> {
+  const url = change.url === undefined ? undefined : acceptUrl(change.url, options.policy);
+  const description = change.description === undefined ? undefined : acceptDescription(change.description);
+  const eventTypes = change.eventTypes === undefined ? undefined : acceptEventTypes(change.eventTypes);
+  return source.transaction(async (tx) => {
+    const before = await lockEndpoint(tx, tenantId, endpointId, options.expects);
+    const subscribed = eventTypes !== undefined && (await resubscribe(tx, before, eventTypes));
+    const moved = url !== undefined && url !== before.url;
+    const changed = {
+      ...(moved ? { url, revision: before.revision + 1 } : {}),
+      ...(description !== undefined && description !== before.description ? { description } : {}),
+      ...(change.status !== undefined && change.status !== before.status ? { status: change.status } : {}),
+    };
+    if (subscribed || Object.keys(changed).length > 0) {
+      await tx
+        .getRepository(Endpoint)
+        .update(
+          { tenantId, id: endpointId },
+          { ...changed, version: before.version + 1, updatedAt: () => 'now()' },
+        );
+    }
+    return findEndpoint(tx, tenantId, endpointId);
+  });
+}
+
+/**
+ * Marks an endpoint deleted: it gets no further deliveries, and the dispatcher cancels what is queued. The row stays
+ * for history and for an attempt that is under way.
+ */
+export async function deleteEndpoint(
+  source: DataSource,
+  tenantId: string,
+  endpointId: string,
+  options: { readonly expects: VersionExpectation },
+): Promise<void> {
+  await source.transaction(async (tx) => {
+    const before = await lockEndpoint(tx, tenantId, endpointId, options.expects);
+    await replaceSubscriptions(tx, tenantId, endpointId, []);
+    await tx
+      .getRepository(Endpoint)
+      .update(
+        { tenantId, id: endpointId },
+        { deletedAt: () => 'now()', updatedAt: () => 'now()', version: before.version + 1 },
+      );
+  });
+}
+
+async function lockEndpoint(
+  tx: EntityManager,
+  tenantId: string,
+  endpointId: string,
+  expects: VersionExpectation,
+): Promise<Endpoint> {
+  const endpoint = await tx.getRepository(Endpoint).findOne({
+    where: { tenantId, id: endpointId, deletedAt: IsNull() },
+    lock: { mode: 'pessimistic_write' },
+  });
+  if (endpoint === null) throw new AppError('endpoint_not_found');
+  if (!expects(endpoint.version)) {
+    throw new AppError('stale_version', `The endpoint is at version ${endpoint.version}.`);
+  }
+  return endpoint;
+}
+
+async function resubscribe(
+  tx: EntityManager,
+  endpoint: Endpoint,
+  eventTypes: readonly string[],
+): Promise<boolean> {
+  const stored = (await readSubscriptions(tx, endpoint.tenantId, [endpoint.id])).get(endpoint.id)!;
+  const same = stored.length === eventTypes.length && stored.every((entry) => eventTypes.includes(entry));
+  if (!same) await replaceSubscriptions(tx, endpoint.tenantId, endpoint.id, eventTypes);
+  return !same;
+}

@@ -1,0 +1,48 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { crc32 } from 'node:zlib';
+
+const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+const SECRET_BYTES = 32;
+const SECRET_CHARACTERS = 43;
+const CHECKSUM_CHARACTERS = 6;
+const KEY_TEXT = /^wb_live_([0-9a-f]{32})_([0-9A-Za-z]{43})([0-9A-Za-z]{6})$/;
+
+/**
+ * The text of a key: `wb_live_<key id>_<secret><checksum>`. The checksum lets a secret scanner (and us, before any
+ * look-up) tell a key from something that only looks like one.
+ */
+export function formatKeyText(keyId: string, secret: Buffer = randomBytes(SECRET_BYTES)): string {
+  const body = `wb_live_${keyId.replaceAll('-', '')}_${base62(secret, SECRET_CHARACTERS)}`;
+  return body + checksum(body);
+}
+
+/** The key's id when the text has the form and checksum of a key, else null. */
+export function readKeyText(text: string): { keyId: string } | null {
+  const match = KEY_TEXT.exec(text);
+  if (match === null || checksum(text.slice(0, -CHECKSUM_CHARACTERS)) !== match[3]) return null;
+  const hex = match[1]!;
+  return {
+    keyId: `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`,
+  };
+}
+
+/** What is stored of a key. The secret has 256 random bits, so a slow hash would add nothing. */
+export function digestKeyText(text: string): Buffer {
+  return createHash('sha256').update(text, 'utf8').digest();
+}
+
+function checksum(body: string): string {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32BE(crc32(body));
+  return base62(bytes, CHECKSUM_CHARACTERS);
+}
+
+function base62(bytes: Buffer, characters: number): string {
+  let rest = BigInt(`0x${bytes.toString('hex')}`);
+  let text = '';
+  for (let place = 0; place < characters; place += 1) {
+    text = BASE62[Number(rest % 62n)]! + text;
+    rest /= 62n;
+  }
+  return text;
+}
