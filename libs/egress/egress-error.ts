@@ -24,7 +24,8 @@ export function toEgressError(error: unknown): EgressError {
   if (error instanceof EgressError) return error;
   const { code, message } = codeAndMessage(error);
   // Not every fault of undici's parser has a code.
-  if (error instanceof Error && error.name === 'HTTPParserError') return new EgressError('protocol_error', message);
+  if (error instanceof Error && error.name === 'HTTPParserError')
+    return new EgressError('protocol_error', message);
   return new EgressError(kindOf(code, message), code === '' ? message : `${message} (${code})`);
 }
 
