@@ -12,6 +12,8 @@ export default class PlainReporter {
       // A file that could not be loaded, or whose hooks failed, has no failed test of its own: it counts as one.
       if (module.state() === 'failed' && failedTests === 0) count.failed += 1;
     }
-    process.stdout.write(`\n${count.passed} passed, ${count.failed} failed, ${count.skipped + count.pending} skipped\n`);
+    process.stdout.write(
+      `\n${count.passed} passed, ${count.failed} failed, ${count.skipped + count.pending} skipped\n`,
+    );
   }
 }

@@ -9,7 +9,8 @@ const rows = readFileSync(new URL('../../test/data/ssrf-urls.tsv', import.meta.u
   .filter((line) => line !== '' && !line.startsWith('#') && !line.startsWith('url\t'))
   .map((line) => {
     const [text = '', verdict = '', why = ''] = line.split('\t');
-    return { url: JSON.parse(`"${text}"`) as string, verdict, why };
+    const url: unknown = JSON.parse(`"${text}"`);
+    return { url: String(url), verdict, why };
   });
 const rejected = rows.filter((row) => row.verdict === 'REJECT');
 const accepted = rows.filter((row) => row.verdict !== 'REJECT');

@@ -31,7 +31,9 @@ export async function createEndpoint(
   const eventTypes = acceptEventTypes(input.eventTypes ?? null);
   const description = acceptDescription(input.description ?? '');
   const endpoint = await source.transaction(async (tx) => {
-    await tx.getRepository(Endpoint).insert({ tenantId, id, url, description, status: input.status ?? 'enabled' });
+    await tx
+      .getRepository(Endpoint)
+      .insert({ tenantId, id, url, description, status: input.status ?? 'enabled' });
     await tx.getRepository(EndpointSecret).insert({ tenantId, endpointId: id, id: newId(), secret });
     await replaceSubscriptions(tx, tenantId, id, eventTypes);
     return findEndpoint(tx, tenantId, id);

@@ -36,7 +36,11 @@ export function acceptEventTypes(asked: readonly string[] | null): readonly stri
 /** Throws `validation_failed` for a description that is too long or holds control characters. */
 export function acceptDescription(text: string): string {
   if (text.length <= 500 && !/[\p{Cc}\p{Cs}]/u.test(text)) return text;
-  throw new AppError('validation_failed', 'A description has at most 500 characters and no control characters.', {
-    details: [{ field: 'description', reason: 'invalid' }],
-  });
+  throw new AppError(
+    'validation_failed',
+    'A description has at most 500 characters and no control characters.',
+    {
+      details: [{ field: 'description', reason: 'invalid' }],
+    },
+  );
 }

@@ -6,12 +6,23 @@ describe('event types', () => {
     expect(isEventType(text)).toBe(true);
   });
 
-  it.each(['', '.', 'a.', '.a', 'a..b', 'a b', 'a\n', 'é', 'a.*', '*', 'x'.repeat(257), 'waybill.x', 'a\u0000'])(
-    'refuses %j',
-    (text) => {
-      expect(isEventType(text)).toBe(false);
-    },
-  );
+  it.each([
+    '',
+    '.',
+    'a.',
+    '.a',
+    'a..b',
+    'a b',
+    'a\n',
+    'é',
+    'a.*',
+    '*',
+    'x'.repeat(257),
+    'waybill.x',
+    'a\u0000',
+  ])('refuses %j', (text) => {
+    expect(isEventType(text)).toBe(false);
+  });
 });
 
 describe('subscription entries', () => {
@@ -27,10 +38,13 @@ describe('subscription entries', () => {
     ]);
   });
 
-  it.each(['pay*', 'a.**', '', 'a.', 'a b', 'waybill.*', 'waybill.*.x', 'x'.repeat(257)])('refuses %j', (entry) => {
-    expect(readEventTypes([entry])).toBeNull();
-    expect(readEventTypes(['*', entry])).toBeNull();
-  });
+  it.each(['pay*', 'a.**', '', 'a.', 'a b', 'waybill.*', 'waybill.*.x', 'x'.repeat(257)])(
+    'refuses %j',
+    (entry) => {
+      expect(readEventTypes([entry])).toBeNull();
+      expect(readEventTypes(['*', entry])).toBeNull();
+    },
+  );
 
   it('takes an operator event by its literal name', () => {
     expect(readEventTypes(['waybill.endpoint.disabled'])).toEqual(['waybill.endpoint.disabled']);

@@ -12,7 +12,9 @@ const ENTRY = /^(?:\*|[A-Za-z0-9_-]+)(?:\.(?:\*|[A-Za-z0-9_-]+))*$/;
 
 /** Whether a producer may publish an event of this type. */
 export function isEventType(text: string): boolean {
-  return text.length <= EVENT_TYPE_CHARACTERS_MAX && EVENT_TYPE.test(text) && !text.startsWith(OPERATOR_PREFIX);
+  return (
+    text.length <= EVENT_TYPE_CHARACTERS_MAX && EVENT_TYPE.test(text) && !text.startsWith(OPERATOR_PREFIX)
+  );
 }
 
 /**

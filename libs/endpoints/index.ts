@@ -11,4 +11,9 @@ export {
 export { readEndpointSecrets, type LiveSecret } from './read-endpoint-secrets.js';
 export { findEndpoint, listEndpoints, type SubscribedEndpoint } from './read-endpoint.js';
 export { Subscription } from './subscription.entity.js';
-export { deleteEndpoint, updateEndpoint, type EndpointChange, type VersionExpectation } from './update-endpoint.js';
+export {
+  deleteEndpoint,
+  updateEndpoint,
+  type EndpointChange,
+  type VersionExpectation,
+} from './update-endpoint.js';

@@ -18,7 +18,11 @@ export interface LiveSecret {
 }
 
 /** The endpoint's live secrets (neither revoked nor expired), newest first, for the dispatcher to sign with. */
-export async function readEndpointSecrets(db: Queryable, tenantId: string, endpointId: string): Promise<LiveSecret[]> {
+export async function readEndpointSecrets(
+  db: Queryable,
+  tenantId: string,
+  endpointId: string,
+): Promise<LiveSecret[]> {
   const { rows } = await db.query<{ id: string; secret: string }>({
     name: 'read-endpoint-secrets',
     text: READ_ENDPOINT_SECRETS,

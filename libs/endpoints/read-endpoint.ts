@@ -11,8 +11,14 @@ export interface SubscribedEndpoint {
 }
 
 /** The tenant's endpoint; throws `endpoint_not_found` when it is not there, deleted, or somebody else's. */
-export async function findEndpoint(source: Repositories, tenantId: string, endpointId: string): Promise<SubscribedEndpoint> {
-  const endpoint = await source.getRepository(Endpoint).findOneBy({ tenantId, id: endpointId, deletedAt: IsNull() });
+export async function findEndpoint(
+  source: Repositories,
+  tenantId: string,
+  endpointId: string,
+): Promise<SubscribedEndpoint> {
+  const endpoint = await source
+    .getRepository(Endpoint)
+    .findOneBy({ tenantId, id: endpointId, deletedAt: IsNull() });
   if (endpoint === null) throw new AppError('endpoint_not_found');
   const entries = await readSubscriptions(source, tenantId, [endpointId]);
   return { endpoint, eventTypes: entries.get(endpointId)! };
@@ -29,6 +35,10 @@ export async function listEndpoints(
     order: { id: 'DESC' },
     take: limit,
   });
-  const entries = await readSubscriptions(source, tenantId, endpoints.map((endpoint) => endpoint.id));
+  const entries = await readSubscriptions(
+    source,
+    tenantId,
+    endpoints.map((endpoint) => endpoint.id),
+  );
   return endpoints.map((endpoint) => ({ endpoint, eventTypes: entries.get(endpoint.id)! }));
 }

@@ -43,7 +43,10 @@ export async function updateEndpoint(
     if (subscribed || Object.keys(changed).length > 0) {
       await tx
         .getRepository(Endpoint)
-        .update({ tenantId, id: endpointId }, { ...changed, version: before.version + 1, updatedAt: () => 'now()' });
+        .update(
+          { tenantId, id: endpointId },
+          { ...changed, version: before.version + 1, updatedAt: () => 'now()' },
+        );
     }
     return findEndpoint(tx, tenantId, endpointId);
   });
@@ -88,7 +91,11 @@ async function lockEndpoint(
   return endpoint;
 }
 
-async function resubscribe(tx: EntityManager, endpoint: Endpoint, eventTypes: readonly string[]): Promise<boolean> {
+async function resubscribe(
+  tx: EntityManager,
+  endpoint: Endpoint,
+  eventTypes: readonly string[],
+): Promise<boolean> {
   const stored = (await readSubscriptions(tx, endpoint.tenantId, [endpoint.id])).get(endpoint.id)!;
   const same = stored.length === eventTypes.length && stored.every((entry) => eventTypes.includes(entry));
   if (!same) await replaceSubscriptions(tx, endpoint.tenantId, endpoint.id, eventTypes);

@@ -101,7 +101,8 @@ export async function acceptEvents(
     values: toColumns(inputs, options.maxAgeMs),
   });
   const results: (AcceptResult | undefined)[] = Array.from({ length: inputs.length });
-  for (const row of rows) results[row.place - 1] = { kind: 'accepted', event: toEvent(row, inputs[row.place - 1]!.eventType) };
+  for (const row of rows)
+    results[row.place - 1] = { kind: 'accepted', event: toEvent(row, inputs[row.place - 1]!.eventType) };
   if (rows.length === inputs.length) return results as AcceptResult[];
   return fillRepeats(db, inputs, results);
 }
@@ -120,7 +121,8 @@ async function fillRepeats(
     if (result !== undefined) return result;
     const first = stored.get(place);
     // The key's owner was purged between the two statements: the caller may simply ask again.
-    if (first === undefined) throw new AppError('idempotency_key_in_progress', undefined, { retryAfterSeconds: 1 });
+    if (first === undefined)
+      throw new AppError('idempotency_key_in_progress', undefined, { retryAfterSeconds: 1 });
     if (!first.fingerprint.equals(inputs[place]!.idempotency!.fingerprint)) return { kind: 'conflict' };
     return { kind: 'repeated', event: first.event };
   });
@@ -149,6 +151,10 @@ function toEvent(row: StoredRow, eventType: string): AcceptedEvent {
     id: row.id,
     eventType,
     createdAt: row.created_at,
-    deliveries: (row.delivery_ids ?? []).map((id, index) => ({ id, endpointId: row.endpoint_ids![index]!, state: 'pending' })),
+    deliveries: (row.delivery_ids ?? []).map((id, index) => ({
+      id,
+      endpointId: row.endpoint_ids![index]!,
+      state: 'pending',
+    })),
   };
 }

@@ -26,7 +26,12 @@ export function attemptLimit(policy: RetryPolicy): number {
  * What follows an attempt: a success ends the delivery, a failure is retried after the policy's wait, and the debt
  * ends when the attempts or its time run out. Pure: `random` is a number from 0 up to 1.
  */
-export function decideOutcome(attempt: AttemptRecord, standing: Standing, policy: RetryPolicy, random: number): Outcome {
+export function decideOutcome(
+  attempt: AttemptRecord,
+  standing: Standing,
+  policy: RetryPolicy,
+  random: number,
+): Outcome {
   if (attempt.outcome === 'succeeded') return { state: 'succeeded' };
   if (standing.unsendable) return dead('unsendable');
   const delayMs = policy.delaysMs[standing.cycleAttemptNumber - 1];

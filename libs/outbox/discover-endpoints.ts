@@ -35,7 +35,11 @@ export interface Discovery {
 }
 
 /** Finds endpoints whose work fell due since the start, reading at most `limit` rows. */
-export async function discoverEndpoints(db: Queryable, start: DiscoveryStart, limit: number): Promise<Discovery> {
+export async function discoverEndpoints(
+  db: Queryable,
+  start: DiscoveryStart,
+  limit: number,
+): Promise<Discovery> {
   const after = 'after' in start ? start.after : null;
   const { rows } = await db.query<{ tenant_id: string; endpoint_id: string; due_at: string }>({
     name: 'discover-endpoints',
@@ -48,7 +52,9 @@ export async function discoverEndpoints(db: Queryable, start: DiscoveryStart, li
       limit,
     ],
   });
-  const endpoints = new Map(rows.map((row) => [row.endpoint_id, { tenantId: row.tenant_id, endpointId: row.endpoint_id }]));
+  const endpoints = new Map(
+    rows.map((row) => [row.endpoint_id, { tenantId: row.tenant_id, endpointId: row.endpoint_id }]),
+  );
   const last = rows.at(-1);
   const more = rows.length === limit && last !== undefined;
   return {

@@ -1,10 +1,10 @@
 import type { Queryable } from '#runtime';
 import type { ClaimedDelivery } from './types.js';
 
-/** Due again no earlier than now, so that discovery, which only looks forward, sees it. */
+/** Due again no earlier than now, so that discovery, which only looks back a little, sees it. */
 const GIVE_BACK_DELIVERIES = `
 update waybill.delivery_queue q
-set lease_until = null, claim_token = null, due_at = greatest(q.due_at, now()),
+set lease_until = null, claim_token = null, due_at = greatest(q.due_at, now() + $7 * interval '1 millisecond'),
   attempt_count = q.attempt_count - 1, cycle_attempt_count = q.cycle_attempt_count - 1
 from unnest($2::uuid[], $3::uuid[], $4::uuid[], $5::uuid[], $6::integer[]) as o (tenant_id, event_id, endpoint_id, claim_token, number)
 where q.tenant_id = any($1)
@@ -15,8 +15,12 @@ where q.tenant_id = any($1)
   and q.attempt_count = o.number
 `;
 
-/** Frees claims of which not one byte was sent: due at once, the attempt not counted. */
-export async function giveBackDeliveries(db: Queryable, claimed: readonly ClaimedDelivery[]): Promise<number> {
+/** Frees claims of which not one byte was sent: due after `delayMs`, the attempt not counted. */
+export async function giveBackDeliveries(
+  db: Queryable,
+  claimed: readonly ClaimedDelivery[],
+  options: { readonly delayMs: number },
+): Promise<number> {
   if (claimed.length === 0) return 0;
   const tenants = claimed.map((delivery) => delivery.tenantId);
   const { rowCount } = await db.query({
@@ -29,6 +33,7 @@ export async function giveBackDeliveries(db: Queryable, claimed: readonly Claime
       claimed.map((delivery) => delivery.endpointId),
       claimed.map((delivery) => delivery.claimToken),
       claimed.map((delivery) => delivery.attemptNumber),
+      options.delayMs,
     ],
   });
   return rowCount ?? 0;

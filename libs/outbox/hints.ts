@@ -43,7 +43,11 @@ export function createHints(db: Queryable, onError: (error: unknown) => void): H
       const hint = formatHint([...waiting.values()]);
       waiting = new Map();
       try {
-        await db.query({ name: 'notify-due', text: 'select pg_notify($1, $2)', values: [HINT_CHANNEL, hint] });
+        await db.query({
+          name: 'notify-due',
+          text: 'select pg_notify($1, $2)',
+          values: [HINT_CHANNEL, hint],
+        });
       } catch (error) {
         onError(error);
       }

@@ -2,22 +2,34 @@ export { acceptEvents } from './accept-events.js';
 export { cancelDeleted } from './cancel-deleted.js';
 export { claimDeliveries, type ClaimQuota } from './claim-deliveries.js';
 export { attemptLimit, decideOutcome, type RetryPolicy, type Standing } from './decide-outcome.js';
-export { discoverEndpoints, NIL_UUID, type Discovery, type DiscoveryPlace, type DiscoveryStart } from './discover-endpoints.js';
-export { countPartitionDays } from './count-partition-days.js';
-export type { DeliveryView } from './delivery-row.js';
+export {
+  discoverEndpoints,
+  NIL_UUID,
+  type Discovery,
+  type DiscoveryPlace,
+  type DiscoveryStart,
+} from './discover-endpoints.js';
 export { countQueueBlocks, findLapsedClaims, type LapsedClaim } from './find-lapsed-claims.js';
 export { giveBackDeliveries } from './give-back-deliveries.js';
 export { createHints, formatHint, HINT_CHANNEL, parseHint, type Hints } from './hints.js';
-export { listDeadLetters, type DeadLetter, type DeadLetterFilter, type DeadLetterPlace } from './list-dead-letters.js';
-export { listDeliveries, type DeliveryFilter } from './list-deliveries.js';
-export { listEvents, type EventFilter, type EventSummary } from './list-events.js';
 export { measureQueue, type QueueMeasure } from './measure-queue.js';
-export { readDeadLetter } from './read-dead-letter.js';
-export { readDelivery, type AttemptView } from './read-delivery.js';
-export { readEvent, type StoredEvent } from './read-event.js';
+export { IDEMPOTENCY_KEY_DAYS, purgeIdempotencyKeys } from './purge-idempotency-keys.js';
 export { recordAttempts } from './record-attempts.js';
 export { replayDelivery, type ReplayResult } from './replay-delivery.js';
 export { sweepEndpoints, type SweptEndpoint } from './sweep-endpoints.js';
+export { countPartitionDays } from './count-partition-days.js';
+export type { DeliveryView } from './delivery-row.js';
+export {
+  listDeadLetters,
+  type DeadLetter,
+  type DeadLetterFilter,
+  type DeadLetterPlace,
+} from './list-dead-letters.js';
+export { listDeliveries, type DeliveryFilter } from './list-deliveries.js';
+export { listEvents, type EventFilter, type EventSummary } from './list-events.js';
+export { readDeadLetter } from './read-dead-letter.js';
+export { readDelivery, type AttemptView } from './read-delivery.js';
+export { readEvent, type StoredEvent } from './read-event.js';
 export type {
   AcceptedEvent,
   AcceptResult,

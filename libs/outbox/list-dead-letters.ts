@@ -65,7 +65,10 @@ export async function listDeadLetters(
       filter.limit,
     ],
   });
-  return rows.map((row) => ({ ...toDeadLetter(row), place: { diedAt: row.died_at_text, deliveryId: row.delivery_id } }));
+  return rows.map((row) => ({
+    ...toDeadLetter(row),
+    place: { diedAt: row.died_at_text, deliveryId: row.delivery_id },
+  }));
 }
 
 /** A row of dead_letters as a dead letter. */

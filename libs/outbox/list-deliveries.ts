@@ -1,5 +1,11 @@
 import type { Queryable } from '#runtime';
-import { DELIVERY_COLUMNS, DELIVERY_TABLES, toDelivery, type DeliveryRow, type DeliveryView } from './delivery-row.js';
+import {
+  DELIVERY_COLUMNS,
+  DELIVERY_TABLES,
+  toDelivery,
+  type DeliveryRow,
+  type DeliveryView,
+} from './delivery-row.js';
 import type { DeliveryState } from './types.js';
 
 /**
@@ -48,7 +54,11 @@ export interface DeliveryFilter {
 }
 
 /** The tenant's deliveries, those of the newest events first. */
-export async function listDeliveries(db: Queryable, tenantId: string, filter: DeliveryFilter): Promise<DeliveryView[]> {
+export async function listDeliveries(
+  db: Queryable,
+  tenantId: string,
+  filter: DeliveryFilter,
+): Promise<DeliveryView[]> {
   const { rows } = await db.query<DeliveryRow>({
     text: LIST_DELIVERIES,
     values: [

@@ -49,10 +49,21 @@ export interface EventSummaryRow {
 }
 
 /** The tenant's events, newest first. */
-export async function listEvents(db: Queryable, tenantId: string, filter: EventFilter): Promise<EventSummary[]> {
+export async function listEvents(
+  db: Queryable,
+  tenantId: string,
+  filter: EventFilter,
+): Promise<EventSummary[]> {
   const { rows } = await db.query<EventSummaryRow>({
     text: LIST_EVENTS,
-    values: [tenantId, filter.afterId, filter.eventType, filter.createdAfter, filter.createdBefore, filter.limit],
+    values: [
+      tenantId,
+      filter.afterId,
+      filter.eventType,
+      filter.createdAfter,
+      filter.createdBefore,
+      filter.limit,
+    ],
   });
   return rows.map(toEventSummary);
 }

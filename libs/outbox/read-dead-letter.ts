@@ -10,7 +10,11 @@ where tenant_id = $1
 `;
 
 /** The dead letter of the tenant's delivery, or null when it never died. */
-export async function readDeadLetter(db: Queryable, tenantId: string, deliveryId: string): Promise<DeadLetter | null> {
+export async function readDeadLetter(
+  db: Queryable,
+  tenantId: string,
+  deliveryId: string,
+): Promise<DeadLetter | null> {
   const { rows } = await db.query<DeadLetterRow>({ text: READ_DEAD_LETTER, values: [tenantId, deliveryId] });
   return rows[0] === undefined ? null : toDeadLetter(rows[0]);
 }

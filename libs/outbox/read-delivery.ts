@@ -1,5 +1,11 @@
 import type { Queryable } from '#runtime';
-import { DELIVERY_COLUMNS, DELIVERY_TABLES, toDelivery, type DeliveryRow, type DeliveryView } from './delivery-row.js';
+import {
+  DELIVERY_COLUMNS,
+  DELIVERY_TABLES,
+  toDelivery,
+  type DeliveryRow,
+  type DeliveryView,
+} from './delivery-row.js';
 
 /** A delivery's id carries its event's millisecond: the bounds on event_id leave one partition and a handful of rows. */
 const READ_DELIVERY = `
@@ -51,7 +57,10 @@ export async function readDelivery(
   const found = await db.query<DeliveryRow>({ text: READ_DELIVERY, values: [tenantId, deliveryId] });
   const row = found.rows[0];
   if (row === undefined) return null;
-  const attempts = await db.query<AttemptRow>({ text: READ_ATTEMPTS, values: [tenantId, row.event_id, row.endpoint_id] });
+  const attempts = await db.query<AttemptRow>({
+    text: READ_ATTEMPTS,
+    values: [tenantId, row.event_id, row.endpoint_id],
+  });
   return { ...toDelivery(row), attempts: attempts.rows.map(toAttempt) };
 }
 

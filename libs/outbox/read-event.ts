@@ -1,5 +1,11 @@
 import type { Queryable } from '#runtime';
-import { DELIVERY_COLUMNS, DELIVERY_TABLES, toDelivery, type DeliveryRow, type DeliveryView } from './delivery-row.js';
+import {
+  DELIVERY_COLUMNS,
+  DELIVERY_TABLES,
+  toDelivery,
+  type DeliveryRow,
+  type DeliveryView,
+} from './delivery-row.js';
 import { toEventSummary, type EventSummary, type EventSummaryRow } from './list-events.js';
 
 const READ_EVENT = `
@@ -26,14 +32,21 @@ export interface StoredEvent extends EventSummary {
 }
 
 /** The tenant's event, or null. */
-export async function readEvent(db: Queryable, tenantId: string, eventId: string): Promise<StoredEvent | null> {
+export async function readEvent(
+  db: Queryable,
+  tenantId: string,
+  eventId: string,
+): Promise<StoredEvent | null> {
   const events = await db.query<EventSummaryRow & { payload: Buffer; content_type: string }>({
     text: READ_EVENT,
     values: [tenantId, eventId],
   });
   const row = events.rows[0];
   if (row === undefined) return null;
-  const deliveries = await db.query<DeliveryRow>({ text: READ_EVENT_DELIVERIES, values: [tenantId, eventId] });
+  const deliveries = await db.query<DeliveryRow>({
+    text: READ_EVENT_DELIVERIES,
+    values: [tenantId, eventId],
+  });
   return {
     ...toEventSummary(row),
     payload: row.payload,

@@ -83,7 +83,10 @@ select delivery_id, attempt_count, state from moved
  * it moved; an attempt that is missing from them came too late: its history is kept, its delivery belongs to another
  * claim.
  */
-export async function recordAttempts(db: Queryable, settled: readonly SettledAttempt[]): Promise<ReadonlySet<string>> {
+export async function recordAttempts(
+  db: Queryable,
+  settled: readonly SettledAttempt[],
+): Promise<ReadonlySet<string>> {
   if (settled.length === 0) return new Set();
   // One order for every batch, so that two of them never lock the same rows crosswise.
   const sorted = settled.toSorted(byKey);
@@ -96,7 +99,9 @@ export async function recordAttempts(db: Queryable, settled: readonly SettledAtt
 }
 
 function byKey(a: SettledAttempt, b: SettledAttempt): number {
-  return compare(a.tenantId, b.tenantId) || compare(a.eventId, b.eventId) || compare(a.endpointId, b.endpointId);
+  return (
+    compare(a.tenantId, b.tenantId) || compare(a.eventId, b.eventId) || compare(a.endpointId, b.endpointId)
+  );
 }
 
 function compare(a: string, b: string): number {

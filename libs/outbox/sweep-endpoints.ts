@@ -44,11 +44,22 @@ export interface SweptEndpoint extends EndpointRef {
 }
 
 /** Walks at most `limit` endpoints with queue rows, in key order after `after`; fewer than `limit` means the round is over. */
-export async function sweepEndpoints(db: Queryable, after: EndpointRef, limit: number): Promise<readonly SweptEndpoint[]> {
-  const { rows } = await db.query<{ tenant_id: string; endpoint_id: string; due: boolean; deleted: boolean }>({
-    name: 'sweep-endpoints',
-    text: SWEEP_ENDPOINTS,
-    values: [after.tenantId, after.endpointId, limit],
-  });
-  return rows.map((row) => ({ tenantId: row.tenant_id, endpointId: row.endpoint_id, due: row.due, deleted: row.deleted }));
+export async function sweepEndpoints(
+  db: Queryable,
+  after: EndpointRef,
+  limit: number,
+): Promise<readonly SweptEndpoint[]> {
+  const { rows } = await db.query<{ tenant_id: string; endpoint_id: string; due: boolean; deleted: boolean }>(
+    {
+      name: 'sweep-endpoints',
+      text: SWEEP_ENDPOINTS,
+      values: [after.tenantId, after.endpointId, limit],
+    },
+  );
+  return rows.map((row) => ({
+    tenantId: row.tenant_id,
+    endpointId: row.endpoint_id,
+    due: row.due,
+    deleted: row.deleted,
+  }));
 }

@@ -26,7 +26,11 @@ export interface AcceptedEvent {
   readonly id: string;
   readonly eventType: string;
   readonly createdAt: Date;
-  readonly deliveries: readonly { readonly id: string; readonly endpointId: string; readonly state: DeliveryState }[];
+  readonly deliveries: readonly {
+    readonly id: string;
+    readonly endpointId: string;
+    readonly state: DeliveryState;
+  }[];
 }
 
 /** What became of one EventInput: stored now, stored before under the same key and content, or refused for another content. */

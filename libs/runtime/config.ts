@@ -32,7 +32,17 @@ export interface Config {
 export const RECORD_MARGIN_MS = 2_000;
 
 const HOUR_S = 3600;
-const DEFAULT_RETRY_SECONDS = [5, 300, 1800, 2 * HOUR_S, 5 * HOUR_S, 10 * HOUR_S, 14 * HOUR_S, 20 * HOUR_S, 24 * HOUR_S];
+const DEFAULT_RETRY_SECONDS = [
+  5,
+  300,
+  1800,
+  2 * HOUR_S,
+  5 * HOUR_S,
+  10 * HOUR_S,
+  14 * HOUR_S,
+  20 * HOUR_S,
+  24 * HOUR_S,
+];
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -46,7 +56,9 @@ export function readConfig(env: Environment): Config {
   const databaseUrl = read.url('DATABASE_URL');
   const config: Config = {
     databaseUrl,
-    directDatabaseUrl: env['WAYBILL_DIRECT_DATABASE_URL'] ? read.url('WAYBILL_DIRECT_DATABASE_URL') : databaseUrl,
+    directDatabaseUrl: env['WAYBILL_DIRECT_DATABASE_URL']
+      ? read.url('WAYBILL_DIRECT_DATABASE_URL')
+      : databaseUrl,
     host: env['WAYBILL_HOST'] ?? '127.0.0.1',
     apiPort: read.integer('WAYBILL_PORT', 8420, 0, 65_535),
     dispatcherPort: read.integer('WAYBILL_DISPATCHER_PORT', 8421, 0, 65_535),
@@ -79,7 +91,10 @@ export function readConfig(env: Environment): Config {
     faults.push('WAYBILL_CONNECT_TIMEOUT_MS must not exceed WAYBILL_ATTEMPT_TIMEOUT_MS');
   }
   if (faults.length > 0) {
-    throw new AppError('invalid_configuration', `${faults.length} setting(s) refused:\n  - ${faults.join('\n  - ')}`);
+    throw new AppError(
+      'invalid_configuration',
+      `${faults.length} setting(s) refused:\n  - ${faults.join('\n  - ')}`,
+    );
   }
   return config;
 }
@@ -108,7 +123,10 @@ function reader(env: Environment, faults: string[]) {
       return text;
     },
     list(name: string): readonly string[] {
-      return (env[name] ?? '').split(',').map((entry) => entry.trim()).filter((entry) => entry !== '');
+      return (env[name] ?? '')
+        .split(',')
+        .map((entry) => entry.trim())
+        .filter((entry) => entry !== '');
     },
     flag(name: string, fallback: boolean): boolean {
       const text = env[name];
@@ -125,12 +143,19 @@ function reader(env: Environment, faults: string[]) {
     },
     seconds(name: string, fallback: readonly number[]): readonly number[] {
       const text = env[name];
-      const parts = text === undefined || text === '' ? fallback.map(String) : text.split(',').map((part) => part.trim());
+      const parts =
+        text === undefined || text === '' ? fallback.map(String) : text.split(',').map((part) => part.trim());
       const values = parts.map(Number);
-      if (parts.length <= 50 && parts.every((part) => /^\d+(\.\d+)?$/.test(part)) && values.every((value) => value <= 30 * 24 * HOUR_S)) {
+      if (
+        parts.length <= 50 &&
+        parts.every((part) => /^\d+(\.\d+)?$/.test(part)) &&
+        values.every((value) => value <= 30 * 24 * HOUR_S)
+      ) {
         return values.map((value) => Math.round(value * 1000));
       }
-      faults.push(`${name} must be 1 to 50 waits in seconds, each at most 30 days, separated by commas, not "${text}"`);
+      faults.push(
+        `${name} must be 1 to 50 waits in seconds, each at most 30 days, separated by commas, not "${text}"`,
+      );
       return fallback.map((value) => value * 1000);
     },
   };

@@ -78,13 +78,36 @@ export function createDataSource(options: DataSourceOptions): DataSource {
     extra: {
       max: options.max ?? 5,
       keepAlive: true,
-      options: '-c statement_timeout=10000 -c lock_timeout=2000 -c idle_in_transaction_session_timeout=10000 -c timezone=UTC',
+      options:
+        '-c statement_timeout=10000 -c lock_timeout=2000 -c idle_in_transaction_session_timeout=10000 -c timezone=UTC',
     },
   });
 }
 
-const UNAVAILABLE = new Set(['57P01', '57P02', '57P03', '53300', '53100', '53200', '25006', '08000', '08003', '08006', '08001', '08004']);
-const NETWORK = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN', 'ENETUNREACH', 'EHOSTUNREACH']);
+const UNAVAILABLE = new Set([
+  '57P01',
+  '57P02',
+  '57P03',
+  '53300',
+  '53100',
+  '53200',
+  '25006',
+  '08000',
+  '08003',
+  '08006',
+  '08001',
+  '08004',
+]);
+const NETWORK = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'ENETUNREACH',
+  'EHOSTUNREACH',
+]);
 
 /** True when an error means that the database could not be reached or could not do its work, not that we asked for nonsense. */
 export function isDatabaseUnavailable(error: unknown): boolean {

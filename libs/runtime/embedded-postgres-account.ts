@@ -9,6 +9,7 @@ import {
   statSync,
   symlinkSync,
 } from 'node:fs';
+import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import {
   copyPostgresBinaries,
@@ -57,6 +58,7 @@ export function placeDataDir(dataDir: string, account: ServerAccount): string {
     return target;
   }
   if (account.uid === undefined || canEnter(dirname(dataDir), account)) return dataDir;
+  if (openForPassage(dirname(dataDir), account)) return dataDir;
   if (present)
     throw new Error(`user id ${account.uid} cannot reach ${dataDir}: move it, or open the folders above it`);
   mkdirSync(ROOT_OWNED_DIR, { recursive: true, mode: 0o755 });
@@ -90,6 +92,14 @@ function findAccount(name: string): ServerAccount | null {
     spawnSync('id', [flag, name], { encoding: 'utf8' }).stdout?.trim(),
   );
   return uid && gid ? { uid: Number(uid), gid: Number(gid) } : null;
+}
+
+// A folder that holds our data and little else may be passed through, not listed; a home directory stays closed.
+function openForPassage(folder: string, account: ServerAccount): boolean {
+  const { uid, mode } = statSync(folder);
+  if (uid !== 0 || folder === homedir() || !canEnter(dirname(folder), account)) return false;
+  chmodSync(folder, (mode & 0o7777) | 0o111);
+  return canEnter(folder, account);
 }
 
 // Asked of the kernel, as that account: modes alone do not tell about access lists and mount options.

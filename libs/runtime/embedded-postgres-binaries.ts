@@ -12,6 +12,7 @@ import {
   symlinkSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { errorCode } from './error-code.js';
 
 /** Where the programs of the embedded PostgreSQL lie on this machine. */
 export type PostgresBinaries = {
@@ -28,7 +29,7 @@ export async function findPostgresBinaries(): Promise<PostgresBinaries> {
   if (process.platform === 'win32') throw new Error(unavailable('it needs Linux or macOS'));
   const found = await importBinaries();
   const packageDir = dirname(nativeDirOf(found.postgres));
-  const manifest = JSON.parse(readFileSync(join(packageDir, 'package.json'), 'utf8')) as { version: string };
+  const manifest: { version: string } = JSON.parse(readFileSync(join(packageDir, 'package.json'), 'utf8'));
   return { postgres: found.postgres, initdb: found.initdb, version: manifest.version };
 }
 
@@ -40,12 +41,12 @@ export function linkPostgresLibraries(binaries: PostgresBinaries): boolean {
   const nativeDir = nativeDirOf(binaries.postgres);
   const list = join(nativeDir, 'pg-symlinks.json');
   if (!existsSync(list)) return true;
-  const links = JSON.parse(readFileSync(list, 'utf8')) as { source: string; target: string }[];
+  const links: { source: string; target: string }[] = JSON.parse(readFileSync(list, 'utf8'));
   for (const { source, target } of links) {
     try {
       symlinkSync(basename(source), join(dirname(nativeDir), target));
     } catch (error) {
-      const code = (error as NodeJS.ErrnoException).code;
+      const code = errorCode(error);
       if (code === 'EEXIST') continue;
       if (code === 'EACCES' || code === 'EROFS' || code === 'EPERM') return false;
       throw error;
@@ -94,7 +95,8 @@ function openToAll(folder: string): void {
 
 async function importBinaries(): Promise<{ postgres: string; initdb: string }> {
   try {
-    return (await import(PACKAGE)) as { postgres: string; initdb: string };
+    const programs: { postgres: string; initdb: string } = await import(/* @vite-ignore */ PACKAGE);
+    return programs;
   } catch (error) {
     const reason = `the package ${PACKAGE} is not installed, or does not exist for this platform`;
     throw new Error(unavailable(reason), { cause: error });

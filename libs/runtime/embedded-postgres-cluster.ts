@@ -12,7 +12,8 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import pg from 'pg';
+import { Client } from 'pg';
+import { errorCode } from './error-code.js';
 import type { ServerAccount } from './embedded-postgres-account.js';
 import type { PostgresBinaries } from './embedded-postgres-binaries.js';
 
@@ -55,7 +56,7 @@ export async function ensureDatabase(url: string): Promise<void> {
     await withClient(url, async () => undefined);
   } catch (error) {
     const missingDatabase = '3D000';
-    if ((error as { code?: string }).code !== missingDatabase) throw error;
+    if (errorCode(error) !== missingDatabase) throw error;
     const elsewhere = new URL(url);
     elsewhere.pathname = '/postgres';
     await withClient(elsewhere.href, (client) => client.query(`create database ${EMBEDDED_DATABASE}`));
@@ -93,7 +94,7 @@ async function initializeCluster(
     await runFile(binaries.initdb, options, { ...account, cwd: '/', env: serverEnvironment() });
   } catch (error) {
     rmSync(draft, { recursive: true, force: true });
-    const output = (error as { stderr?: string }).stderr?.trim() ?? '';
+    const output = error instanceof Error && 'stderr' in error ? String(error.stderr).trim() : '';
     throw new Error(`initdb could not make the database in ${dirname(draft)}: ${output}`, { cause: error });
   } finally {
     rmSync(passwordDraft, { force: true });
@@ -112,8 +113,8 @@ function removeDrafts(dataDir: string): void {
   }
 }
 
-async function withClient(url: string, use: (client: pg.Client) => Promise<unknown>): Promise<void> {
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 10_000 });
+async function withClient(url: string, use: (client: Client) => Promise<unknown>): Promise<void> {
+  const client = new Client({ connectionString: url, connectionTimeoutMillis: 10_000 });
   await client.connect();
   try {
     await use(client);

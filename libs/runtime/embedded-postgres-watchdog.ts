@@ -1,5 +1,6 @@
-import { spawn, type ChildProcess } from 'node:child_process';
-import type { Writable, Readable } from 'node:stream';
+import { spawn } from 'node:child_process';
+import { Socket } from 'node:net';
+import { Readable } from 'node:stream';
 import type { ServerAccount } from './embedded-postgres-account.js';
 import { serverEnvironment } from './embedded-postgres-cluster.js';
 
@@ -14,6 +15,7 @@ export type WatchedServer = {
 
 // Descriptor 0 is a pipe that only our process holds open: when we die, in whatever way, it ends, and the reader
 // tells postgres to shut down fast. The reader is a process of its own, so killing the watchdog alone changes nothing.
+// It repeats itself because postgres is deaf to the signal for the few milliseconds before it has set its handlers.
 const WATCHDOG = `
 exec 4<&0 </dev/null
 "$@" 3>&- 4<&- &
@@ -21,7 +23,7 @@ server=$!
 trap '' HUP INT TERM
 echo "$server" >&3
 exec 3>&-
-( while read -r _; do :; done; kill -INT "$server" ) <&4 &
+( while read -r _; do :; done; while kill -INT "$server"; do sleep 1; done ) <&4 2>/dev/null &
 reader=$!
 exec 4<&-
 wait "$server"
@@ -41,11 +43,13 @@ export function startUnderWatchdog(
     detached: true,
     stdio: ['pipe', logFd, logFd, 'pipe'],
   });
-  const lifeline = watchdog.stdin as Writable;
+  const lifeline = watchdog.stdin;
+  const pidChannel = watchdog.stdio[3];
+  if (!lifeline || !(pidChannel instanceof Readable)) throw new Error('the watchdog has no pipes');
   // The pipe breaks when postgres ends first; `exited` tells of that.
   lifeline.on('error', () => undefined);
   return {
-    pid: readServerPid(watchdog),
+    pid: readServerPid(pidChannel),
     exited: new Promise((settle) => {
       watchdog.once('exit', () => settle());
       watchdog.once('error', () => settle());
@@ -54,13 +58,12 @@ export function startUnderWatchdog(
     hold: () => watchdog.ref(),
     unhold: () => {
       watchdog.unref();
-      (lifeline as Writable & { unref?: () => void }).unref?.();
+      if (lifeline instanceof Socket) lifeline.unref();
     },
   };
 }
 
-async function readServerPid(watchdog: ChildProcess): Promise<number> {
-  const channel = watchdog.stdio[3] as Readable;
+async function readServerPid(channel: Readable): Promise<number> {
   let text = '';
   for await (const chunk of channel) text += String(chunk);
   return Number.parseInt(text, 10);

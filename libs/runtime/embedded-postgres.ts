@@ -1,6 +1,6 @@
-import { closeSync, fstatSync, mkdirSync, openSync, readFileSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
-import { dirname, resolve } from 'node:path';
+import { closeSync, fstatSync, mkdirSync, openSync, readFileSync, realpathSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { basename, dirname, join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
   chooseServerAccount,
@@ -55,7 +55,8 @@ const SETTINGS = {
   log_timezone: 'UTC',
   cluster_name: 'waybill',
 };
-const FAST_AND_LOOSE = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' };
+// Commits still outlive a kill of the server, only not a crash of the machine.
+const FAST_AND_LOOSE = { fsync: 'off', full_page_writes: 'off' };
 
 /**
  * Starts a real PostgreSQL on `dataDir` (made at the first start), on a loopback port picked by the system, and
@@ -63,10 +64,9 @@ const FAST_AND_LOOSE = { fsync: 'off', synchronous_commit: 'off', full_page_writ
  * Beside the folder lie its `.log`, its `.password` (0600) and its `.lock`.
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
-  const asked = resolve(options.dataDir);
   const durable = options.durable ?? true;
   const installed = await findPostgresBinaries();
-  mkdirSync(dirname(asked), { recursive: true });
+  const asked = realPath(options.dataDir);
   const unlock = takeProcessLock(`${asked}.lock`, `The embedded PostgreSQL in ${asked}`);
   try {
     const account = chooseServerAccount(asked);
@@ -90,6 +90,13 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
     unlock();
     throw error;
   }
+}
+
+// The system names a process's folder by its real path, so a link above the data must not hide a running server.
+function realPath(dataDir: string): string {
+  const parent = dirname(resolve(dataDir));
+  mkdirSync(parent, { recursive: true });
+  return join(realpathSync(parent), basename(resolve(dataDir)));
 }
 
 function stopOnce(launched: RunningServer, dataDir: string, unlock: () => void): () => Promise<void> {
@@ -137,10 +144,10 @@ async function launchServer(launch: Launch): Promise<RunningServer> {
 }
 
 async function becomesReady(server: WatchedServer, pid: number, dataDir: string): Promise<boolean> {
-  let gone = false;
-  void server.exited.then(() => (gone = true));
+  const gone = new AbortController();
+  void server.exited.then(() => gone.abort());
   const deadline = performance.now() + READY_MS;
-  while (!gone && performance.now() < deadline) {
+  while (!gone.signal.aborted && performance.now() < deadline) {
     const current = readPostmasterPid(dataDir);
     if (current?.pid === pid && current.ready) return true;
     await delay(10);
@@ -155,8 +162,8 @@ function pickPort(): Promise<number> {
     const probe = createServer();
     probe.once('error', fail);
     probe.listen(0, '127.0.0.1', () => {
-      const { port } = probe.address() as AddressInfo;
-      probe.close(() => settle(port));
+      const address = probe.address();
+      probe.close(() => settle(typeof address === 'object' ? (address?.port ?? 0) : 0));
     });
   });
 }

@@ -35,7 +35,10 @@ export function readId(kind: IdKind, text: string): string | null {
 export function parseId(kind: IdKind, text: string): string {
   const uuid = readId(kind, text);
   if (uuid !== null) return uuid;
-  throw new AppError('invalid_id', `Expected ${kind.replace('_', ' ')} id: ${ID_PREFIXES[kind]}_ and 32 lower-case hex digits.`);
+  throw new AppError(
+    'invalid_id',
+    `Expected ${kind.replace('_', ' ')} id: ${ID_PREFIXES[kind]}_ and 32 lower-case hex digits.`,
+  );
 }
 
 /** A UUIDv7 (RFC 9562) of the given millisecond. Events take theirs from the database instead. */
@@ -50,7 +53,9 @@ export function newId(nowMs: number = Date.now()): string {
 /** The id that (parent, child) always gives, in the parent's millisecond: the same as waybill.derived_id in SQL. */
 export function derivedId(parent: string, child: string): string {
   const parentHex = parent.replaceAll('-', '');
-  const digest = createHash('sha256').update(Buffer.from(parentHex + child.replaceAll('-', ''), 'hex')).digest('hex');
+  const digest = createHash('sha256')
+    .update(Buffer.from(parentHex + child.replaceAll('-', ''), 'hex'))
+    .digest('hex');
   return toUuid(`${parentHex.slice(0, 12)}7${digest.slice(0, 3)}8${digest.slice(3, 18)}`);
 }
 

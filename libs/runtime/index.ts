@@ -9,7 +9,24 @@ export {
   type Queryable,
   type Statement,
 } from './database.js';
+export { describeSchema } from './describe-schema.js';
 export { ERRORS, type ErrorCode } from './error-table.js';
 export { derivedId, formatId, ID_PREFIXES, idTime, newId, parseId, readId, type IdKind } from './ids.js';
 export { createLogger, type Logger } from './logger.js';
-export { assertSchemaRevision, createDayPartitions, migrate, migrateDown, PARTITION_DAYS_AHEAD } from './migrate.js';
+export {
+  assertSchemaRevision,
+  createDayPartitions,
+  migrate,
+  migrateDown,
+  PARTITION_DAYS_AHEAD,
+} from './migrate.js';
+export {
+  startEmbeddedPostgres,
+  type EmbeddedPostgres,
+  type EmbeddedPostgresOptions,
+} from './embedded-postgres.js';
+export { listen, type Listener, type ListenOptions } from './listen.js';
+export { isMetricsAllowed } from './metrics-token.js';
+export { VERSION } from './version.js';
+export { nestLogger } from './nest-logger.js';
+export { refuse, runApp, type RunningApp } from './run-app.js';

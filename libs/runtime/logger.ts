@@ -11,6 +11,18 @@ export function createLogger(app: string, level: string): Logger {
     level,
     base: { app, pid: process.pid },
     timestamp: pino.stdTimeFunctions.isoTime,
-    redact: { paths: ['authorization', '*.authorization', 'headers.authorization', 'secret', '*.secret', 'key', '*.key', 'databaseUrl'], censor: '[redacted]' },
+    redact: {
+      paths: [
+        'authorization',
+        '*.authorization',
+        'headers.authorization',
+        'secret',
+        '*.secret',
+        'key',
+        '*.key',
+        'databaseUrl',
+      ],
+      censor: '[redacted]',
+    },
   });
 }

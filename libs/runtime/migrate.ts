@@ -14,7 +14,11 @@ const MIGRATION_LOCK = 7_792_411_305;
  * processes at once: one applies, the others wait on a session lock and find nothing to do.
  */
 export async function migrate(url: string): Promise<{ applied: string[] }> {
-  const client = new pg.Client({ connectionString: url, application_name: 'waybill-migrate', connectionTimeoutMillis: 10_000 });
+  const client = new pg.Client({
+    connectionString: url,
+    application_name: 'waybill-migrate',
+    connectionTimeoutMillis: 10_000,
+  });
   await client.connect();
   try {
     await client.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]);
@@ -65,7 +69,10 @@ export async function createDayPartitions(db: Queryable): Promise<number> {
 export async function assertSchemaRevision(db: Queryable): Promise<void> {
   const found = await readSchemaRevision(db);
   if (found === null) {
-    throw new AppError('schema_missing', `The database holds no Waybill schema; this code needs revision ${CODE_REVISION}. Run: waybill migrate`);
+    throw new AppError(
+      'schema_missing',
+      `The database holds no Waybill schema; this code needs revision ${CODE_REVISION}. Run: waybill migrate`,
+    );
   }
   if (found.revision < CODE_REVISION || found.servesCodeFrom > CODE_REVISION) {
     const mend = found.revision < CODE_REVISION ? 'Run: waybill migrate' : 'Start a newer release.';
@@ -76,8 +83,12 @@ export async function assertSchemaRevision(db: Queryable): Promise<void> {
   }
 }
 
-async function readSchemaRevision(db: Queryable): Promise<{ revision: number; servesCodeFrom: number } | null> {
-  const known = await db.query<{ present: boolean }>({ text: `select to_regclass('waybill.schema_revision') is not null as present` });
+async function readSchemaRevision(
+  db: Queryable,
+): Promise<{ revision: number; servesCodeFrom: number } | null> {
+  const known = await db.query<{ present: boolean }>({
+    text: `select to_regclass('waybill.schema_revision') is not null as present`,
+  });
   if (!known.rows[0]!.present) return null;
   const { rows } = await db.query<{ revision: number; serves_code_from: number }>({
     text: 'select revision, serves_code_from from waybill.schema_revision',

@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { errorCode } from './error-code.js';
 import { findProcess } from './process-identity.js';
 
 // Above every limit on process numbers (Linux 2^22, macOS 99,999), so that it never names a process.
@@ -49,7 +50,7 @@ export async function stopPostmaster(pid: number, dataDir: string): Promise<void
 
 function isPostmasterOf(pid: number, dataDir: string): boolean {
   const found = findProcess(pid);
-  if (!found || !/(^|\/)postgres(:|\s|$)/.test(found.command.split(' -')[0] ?? '')) return false;
+  if (!found || !/(^|\/)postgres(:|\s|$)/.test(found.command)) return false;
   return found.workingDirectory === dataDir || `${found.command} `.includes(`-D ${dataDir} `);
 }
 
@@ -65,6 +66,6 @@ function sendSignal(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+    if (errorCode(error) !== 'ESRCH') throw error;
   }
 }

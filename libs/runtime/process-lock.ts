@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { errorCode } from './error-code.js';
 import { findProcess } from './process-identity.js';
 
 type Holder = { readonly pid: number; readonly started: string };
@@ -35,7 +36,7 @@ function linked(from: string, to: string): boolean {
     linkSync(from, to);
     return true;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    if (errorCode(error) === 'EEXIST') return false;
     throw error;
   }
 }
@@ -44,14 +45,14 @@ function readText(path: string): string | null {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    if (errorCode(error) === 'ENOENT') return null;
     throw error;
   }
 }
 
 function liveHolder(text: string): Holder | null {
   try {
-    const holder = JSON.parse(text) as Holder;
+    const holder: Holder = JSON.parse(text);
     return findProcess(holder.pid)?.started === holder.started ? holder : null;
   } catch {
     return null;
@@ -63,7 +64,7 @@ function setAside(path: string, judgedDead: string, aside: string): void {
   try {
     renameSync(path, aside);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
+    if (errorCode(error) === 'ENOENT') return;
     throw error;
   }
   if (readText(aside) !== judgedDead) linked(aside, path);

@@ -36,7 +36,11 @@ const NO_DIGEST = Buffer.alloc(32);
 export async function authenticateKey(db: Queryable, keyText: string): Promise<KeyHolder> {
   const parts = readKeyText(keyText);
   if (parts === null) throw new AppError('invalid_api_key');
-  const { rows } = await db.query<KeyRow>({ name: 'authenticate-key', text: READ_KEY, values: [parts.keyId] });
+  const { rows } = await db.query<KeyRow>({
+    name: 'authenticate-key',
+    text: READ_KEY,
+    values: [parts.keyId],
+  });
   const row = rows[0];
   const same = timingSafeEqual(row?.secret_digest ?? NO_DIGEST, digestKeyText(keyText));
   if (row === undefined || !same) throw new AppError('invalid_api_key');

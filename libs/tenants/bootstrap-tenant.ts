@@ -11,7 +11,9 @@ const BOOTSTRAP_LOCK = 7_792_411_306;
  * On the first start makes the tenant "default" and an admin key, which is shown here and never again; null when any
  * tenant exists. Two first starts at once make one tenant.
  */
-export async function bootstrapTenant(databaseUrl: string): Promise<{ tenantId: string; key: string } | null> {
+export async function bootstrapTenant(
+  databaseUrl: string,
+): Promise<{ tenantId: string; key: string } | null> {
   const source = createDataSource({
     url: databaseUrl,
     entities: [Tenant, ApiKey],

@@ -38,7 +38,8 @@ export async function createApiKey(
       expiresAt,
     });
   } catch (error) {
-    if (sqlState(error) === FOREIGN_KEY_VIOLATION) throw new AppError('tenant_not_found', undefined, { cause: error });
+    if (sqlState(error) === FOREIGN_KEY_VIOLATION)
+      throw new AppError('tenant_not_found', undefined, { cause: error });
     throw error;
   }
   return { id, key };

@@ -6,7 +6,10 @@ import { Tenant } from './tenant.entity.js';
 export type Repositories = Pick<EntityManager, 'getRepository'>;
 
 /** Stores a new tenant and gives its id. */
-export async function createTenant(source: Repositories, { name }: { readonly name: string }): Promise<{ id: string }> {
+export async function createTenant(
+  source: Repositories,
+  { name }: { readonly name: string },
+): Promise<{ id: string }> {
   assertName(name);
   const id = newId();
   await source.getRepository(Tenant).insert({ id, name, createdAt: () => 'now()' });

@@ -18,7 +18,8 @@ export async function createContext(
   logger: Logger,
 ): Promise<{ context: ApiContext; close(): Promise<void> }> {
   const egressPolicy = readPolicy(config);
-  const onIdleError = (error: Error): void => logger.warn({ event: 'database.connection_lost', message: error.message });
+  const onIdleError = (error: Error): void =>
+    logger.warn({ event: 'database.connection_lost', message: error.message });
   const pool = { url: config.databaseUrl, statementTimeoutMs: STATEMENT_TIMEOUT_MS, onIdleError };
   const acceptPool = createPool({
     ...pool,
@@ -27,18 +28,35 @@ export async function createContext(
     lockTimeoutMs: KEY_WAIT_MS,
     genericPlans: true,
   });
-  const readPool = createPool({ ...pool, max: 8, applicationName: 'waybill-api-read', lockTimeoutMs: LOCK_WAIT_MS });
+  const readPool = createPool({
+    ...pool,
+    max: 8,
+    applicationName: 'waybill-api-read',
+    lockTimeoutMs: LOCK_WAIT_MS,
+  });
   const source = createDataSource({
     url: config.databaseUrl,
     entities: [Tenant, ApiKey, Endpoint, EndpointSecret, Subscription],
     applicationName: 'waybill-api',
     max: 4,
   });
-  const hints = createHints(readPool, (error) => logger.warn({ event: 'hint.failed', message: String(error) }));
+  const hints = createHints(readPool, (error) =>
+    logger.warn({ event: 'hint.failed', message: String(error) }),
+  );
   const lifecycle = new Lifecycle();
   const metrics = createMetrics(() => lifecycle.openCount);
   await source.initialize();
-  const context = new ApiContext(config, logger, source, acceptPool, readPool, egressPolicy, hints, metrics, lifecycle);
+  const context = new ApiContext(
+    config,
+    logger,
+    source,
+    acceptPool,
+    readPool,
+    egressPolicy,
+    hints,
+    metrics,
+    lifecycle,
+  );
   return {
     context,
     async close() {
@@ -50,8 +68,14 @@ export async function createContext(
 
 function readPolicy(config: Config): EgressPolicy {
   try {
-    return parseEgressPolicy({ allow: config.egressAllow, deny: config.egressDeny, allowHttp: config.allowHttp });
+    return parseEgressPolicy({
+      allow: config.egressAllow,
+      deny: config.egressDeny,
+      allowHttp: config.allowHttp,
+    });
   } catch (error) {
-    throw new AppError('invalid_configuration', error instanceof Error ? error.message : String(error), { cause: error });
+    throw new AppError('invalid_configuration', error instanceof Error ? error.message : String(error), {
+      cause: error,
+    });
   }
 }

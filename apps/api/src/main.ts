@@ -2,7 +2,14 @@ import 'reflect-metadata';
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { assertSchemaRevision, createDayPartitions, createLogger, readConfig, type Config, type Logger } from '#runtime';
+import {
+  assertSchemaRevision,
+  createDayPartitions,
+  createLogger,
+  readConfig,
+  type Config,
+  type Logger,
+} from '#runtime';
 import { createContext } from './create-context.js';
 import { createServer } from './create-server.js';
 import { reportStartFailure } from './report-start-failure.js';

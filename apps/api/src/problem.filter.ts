@@ -30,7 +30,10 @@ export class ProblemFilter implements ExceptionFilter {
     }
     for (const [name, value] of Object.entries(problem.headers)) response.setHeader(name, value);
     const body = Buffer.from(JSON.stringify(problem.body));
-    response.writeHead(problem.status, { 'content-type': 'application/problem+json', 'content-length': body.length });
+    response.writeHead(problem.status, {
+      'content-type': 'application/problem+json',
+      'content-length': body.length,
+    });
     response.end(request.method === 'HEAD' ? undefined : body);
   }
 

@@ -36,7 +36,10 @@ export class DeliveriesController {
   async read(@CurrentKey() key: KeyHolder, @Param('id') id: string) {
     const delivery = await readDelivery(this.context.readPool, key.tenantId, parseId('delivery', id));
     if (delivery === null) throw new AppError('delivery_not_found');
-    return { ...deliveryView(delivery), attempts: delivery.attempts.map((attempt) => attemptView(delivery.id, attempt)) };
+    return {
+      ...deliveryView(delivery),
+      attempts: delivery.attempts.map((attempt) => attemptView(delivery.id, attempt)),
+    };
   }
 
   @Post(':id/replay')
@@ -52,9 +55,13 @@ export class DeliveriesController {
     if (result.kind === 'not_found') throw new AppError('delivery_not_found');
     if (result.kind === 'endpoint_deleted') throw new AppError('endpoint_deleted');
     if (result.kind === 'not_replayable') {
-      throw new AppError('delivery_not_replayable', `The delivery is ${result.state}; only a finished one can be replayed.`, {
-        details: [{ field: 'state', reason: result.state }],
-      });
+      throw new AppError(
+        'delivery_not_replayable',
+        `The delivery is ${result.state}; only a finished one can be replayed.`,
+        {
+          details: [{ field: 'state', reason: result.state }],
+        },
+      );
     }
     hints.notify([{ tenantId: key.tenantId, endpointId: result.endpointId }]);
     const replayId = formatId('replay', result.replayId);

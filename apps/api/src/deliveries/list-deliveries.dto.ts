@@ -1,7 +1,15 @@
 import { Allow, IsIn, IsOptional, IsString } from 'class-validator';
 import type { DeliveryState } from '#outbox';
 
-const STATES: readonly DeliveryState[] = ['pending', 'in_progress', 'succeeded', 'failed', 'dead', 'cancelled', 'held'];
+const STATES: readonly DeliveryState[] = [
+  'pending',
+  'in_progress',
+  'succeeded',
+  'failed',
+  'dead',
+  'cancelled',
+  'held',
+];
 
 /** The query of GET /v1/deliveries. */
 export class ListDeliveriesDto {

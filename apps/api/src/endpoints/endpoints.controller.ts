@@ -1,4 +1,16 @@
-import { Body, Controller, Delete, Get, Headers, HttpCode, Param, Patch, Post, Query, Res } from '@nestjs/common';
+import {
+  Body,
+  Controller,
+  Delete,
+  Get,
+  Headers,
+  HttpCode,
+  Param,
+  Patch,
+  Post,
+  Query,
+  Res,
+} from '@nestjs/common';
 import type { Response } from 'express';
 import { createEndpoint, deleteEndpoint, findEndpoint, listEndpoints, updateEndpoint } from '#endpoints';
 import { formatId, parseId } from '#runtime';
@@ -23,7 +35,11 @@ export class EndpointsController {
   @Post()
   @RequireScope('endpoints:write')
   @JsonBody('object')
-  async create(@CurrentKey() key: KeyHolder, @Body() body: CreateEndpointDto, @Res({ passthrough: true }) response: Response) {
+  async create(
+    @CurrentKey() key: KeyHolder,
+    @Body() body: CreateEndpointDto,
+    @Res({ passthrough: true }) response: Response,
+  ) {
     const { source, egressPolicy } = this.context;
     const input = {
       url: body.url,
@@ -51,7 +67,11 @@ export class EndpointsController {
 
   @Get(':id')
   @RequireScope('endpoints:read')
-  async read(@CurrentKey() key: KeyHolder, @Param('id') id: string, @Res({ passthrough: true }) response: Response) {
+  async read(
+    @CurrentKey() key: KeyHolder,
+    @Param('id') id: string,
+    @Res({ passthrough: true }) response: Response,
+  ) {
     const found = await findEndpoint(this.context.source.manager, key.tenantId, parseId('endpoint', id));
     response.setHeader('etag', etagOf(found.endpoint.version));
     return endpointView(found);
@@ -68,7 +88,12 @@ export class EndpointsController {
     @Res({ passthrough: true }) response: Response,
   ) {
     const endpointId = parseId('endpoint', id);
-    const change = { url: body.url, description: body.description, eventTypes: body.event_types, status: body.status };
+    const change = {
+      url: body.url,
+      description: body.description,
+      eventTypes: body.event_types,
+      status: body.status,
+    };
     const changed = await updateEndpoint(this.context.source, key.tenantId, endpointId, change, {
       policy: this.context.egressPolicy,
       expects: expectationOf(ifMatch),

@@ -33,7 +33,12 @@ export class EventsController {
     @Res({ passthrough: true }) response: Response,
   ) {
     const idempotencyKey = idempotencyKeyOf(request);
-    const rules = { eventBytesMax: this.context.config.eventBytesMax, nowMs: Date.now(), path: '', takesKey: false };
+    const rules = {
+      eventBytesMax: this.context.config.eventBytesMax,
+      nowMs: Date.now(),
+      path: '',
+      takesKey: false,
+    };
     const envelope = { ...readEnvelope(bytes, scanJson(bytes), rules), idempotencyKey };
     const { event, repeated } = await publishEvent(this.context, key, envelope);
     const view = acceptedView(event);
@@ -76,7 +81,11 @@ export class EventsController {
 
   @Get(':id')
   @RequireScope('events:read')
-  async read(@CurrentKey() key: KeyHolder, @Param('id') id: string, @Res() response: Response): Promise<void> {
+  async read(
+    @CurrentKey() key: KeyHolder,
+    @Param('id') id: string,
+    @Res() response: Response,
+  ): Promise<void> {
     const event = await readEvent(this.context.readPool, key.tenantId, parseId('event', id));
     if (event === null) throw new AppError('event_not_found');
     response.setHeader('content-type', 'application/json; charset=utf-8');
@@ -86,7 +95,12 @@ export class EventsController {
   private readBatch(bytes: Buffer) {
     const { eventBytesMax, batchEventsMax } = this.context.config;
     // Two levels stand around each event: it may be as deep in a batch as it may be alone.
-    const limits = { ...OBJECT_LIMITS, depthMax: OBJECT_LIMITS.depthMax + 2, captureDepth: 3, itemsMax: batchEventsMax };
+    const limits = {
+      ...OBJECT_LIMITS,
+      depthMax: OBJECT_LIMITS.depthMax + 2,
+      captureDepth: 3,
+      itemsMax: batchEventsMax,
+    };
     const root = scanJson(bytes, limits);
     const unknown = [...(root.fields?.keys() ?? [])].filter((name) => name !== 'events');
     if (unknown.length > 0) throw unknownField(unknown);

@@ -14,5 +14,8 @@ export function idempotencyKeyOf(request: Request): string | null {
   if (given === undefined) return null;
   const key = given.length === 1 ? readIdempotencyKey(given[0]!) : null;
   if (key !== null) return key;
-  throw new AppError('invalid_idempotency_key', 'Idempotency-Key is given once and has 1 to 255 visible ASCII characters.');
+  throw new AppError(
+    'invalid_idempotency_key',
+    'Idempotency-Key is given once and has 1 to 255 visible ASCII characters.',
+  );
 }

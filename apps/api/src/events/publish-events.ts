@@ -15,10 +15,16 @@ export interface Published {
 const LOCK_NOT_AVAILABLE = '55P03';
 
 /** Stores one event and what is owed for it; when this returns, both are committed. */
-export async function publishEvent(context: ApiContext, key: KeyHolder, envelope: Envelope): Promise<Published> {
+export async function publishEvent(
+  context: ApiContext,
+  key: KeyHolder,
+  envelope: Envelope,
+): Promise<Published> {
   const startedAt = performance.now();
   const inputs = [toInput(key, envelope)];
-  const results = await orInProgress(acceptEvents(context.acceptPool, inputs, { maxAgeMs: context.config.maxAgeMs }));
+  const results = await orInProgress(
+    acceptEvents(context.acceptPool, inputs, { maxAgeMs: context.config.maxAgeMs }),
+  );
   const published = toPublished(results, '');
   announce(context, key, inputs, published, startedAt);
   return published[0]!;
@@ -51,7 +57,9 @@ function toInput(key: KeyHolder, envelope: Envelope): EventInput {
     metadata: envelope.metadata,
     notBefore: envelope.notBefore,
     idempotency:
-      envelope.idempotencyKey === null ? null : { key: envelope.idempotencyKey, fingerprint: fingerprint(envelope) },
+      envelope.idempotencyKey === null
+        ? null
+        : { key: envelope.idempotencyKey, fingerprint: fingerprint(envelope) },
   };
 }
 
@@ -59,9 +67,13 @@ function toPublished(results: readonly AcceptResult[], list: string): Published[
   return results.map((result, index) => {
     if (result.kind !== 'conflict') return { event: result.event, repeated: result.kind === 'repeated' };
     if (list === '') throw new AppError('idempotency_conflict');
-    throw new AppError('idempotency_conflict', `The idempotency key of ${list}[${index}] was used for another event.`, {
-      details: [{ field: `${list}[${index}].idempotency_key`, reason: 'conflict' }],
-    });
+    throw new AppError(
+      'idempotency_conflict',
+      `The idempotency key of ${list}[${index}] was used for another event.`,
+      {
+        details: [{ field: `${list}[${index}].idempotency_key`, reason: 'conflict' }],
+      },
+    );
   });
 }
 
@@ -100,7 +112,10 @@ async function orInProgress<Result>(work: Promise<Result>): Promise<Result> {
   }
 }
 
-async function inTransaction<Result>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<Result>): Promise<Result> {
+async function inTransaction<Result>(
+  pool: pg.Pool,
+  work: (client: pg.PoolClient) => Promise<Result>,
+): Promise<Result> {
   const client = await pool.connect();
   let broken: Error | undefined;
   try {

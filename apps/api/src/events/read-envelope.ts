@@ -42,9 +42,15 @@ export function readEnvelope(bytes: Buffer, node: JsonNode, rules: EnvelopeRules
   const { path, takesKey } = rules;
   const fields = node.fields;
   if (fields === null) {
-    throw refusal('validation_failed', path === '' ? 'body' : path.slice(0, -1), 'An event must be a JSON object.');
+    throw refusal(
+      'validation_failed',
+      path === '' ? 'body' : path.slice(0, -1),
+      'An event must be a JSON object.',
+    );
   }
-  const unknown = [...fields.keys()].filter((name) => !FIELDS.has(name) && !(takesKey && name === 'idempotency_key'));
+  const unknown = [...fields.keys()].filter(
+    (name) => !FIELDS.has(name) && !(takesKey && name === 'idempotency_key'),
+  );
   if (unknown.length > 0) throw unknownField(unknown.map((name) => path + name));
   return {
     eventType: readEventType(bytes, fields.get('event_type'), path),
@@ -65,18 +71,27 @@ function readEventType(bytes: Buffer, node: JsonNode | undefined, path: string):
   if (node === undefined) throw refusal('validation_failed', field, 'event_type is missing.');
   const text = stringOf(bytes, node, EVENT_TYPE_BYTES_MAX);
   if (text !== null && isEventType(text)) return text;
-  const rule = 'An event type is dot-separated segments of [A-Za-z0-9_-], at most 256 characters, not under waybill.';
+  const rule =
+    'An event type is dot-separated segments of [A-Za-z0-9_-], at most 256 characters, not under waybill.';
   throw refusal('invalid_event_type', field, rule);
 }
 
-function readPayload(bytes: Buffer, node: JsonNode | undefined, { path, eventBytesMax }: EnvelopeRules): Buffer {
+function readPayload(
+  bytes: Buffer,
+  node: JsonNode | undefined,
+  { path, eventBytesMax }: EnvelopeRules,
+): Buffer {
   const field = `${path}payload`;
   if (node === undefined) throw refusal('validation_failed', field, 'payload is missing.');
   if (node.end - node.start <= eventBytesMax) return bytes.subarray(node.start, node.end);
   throw refusal('event_too_large', field, `A payload has at most ${eventBytesMax} bytes.`);
 }
 
-function readNotBefore(bytes: Buffer, node: JsonNode | undefined, { path, nowMs }: EnvelopeRules): Date | null {
+function readNotBefore(
+  bytes: Buffer,
+  node: JsonNode | undefined,
+  { path, nowMs }: EnvelopeRules,
+): Date | null {
   if (node === undefined || isNull(bytes, node)) return null;
   const text = stringOf(bytes, node, TIME_BYTES_MAX);
   const time = text === null ? null : readTime(text);
@@ -89,7 +104,11 @@ function readKey(bytes: Buffer, node: JsonNode | undefined, path: string): strin
   if (node === undefined || isNull(bytes, node)) return null;
   const key = readIdempotencyKey(stringOf(bytes, node, KEY_BYTES_MAX));
   if (key !== null) return key;
-  throw refusal('invalid_idempotency_key', `${path}idempotency_key`, 'An idempotency key is 1 to 255 visible ASCII characters.');
+  throw refusal(
+    'invalid_idempotency_key',
+    `${path}idempotency_key`,
+    'An idempotency key is 1 to 255 visible ASCII characters.',
+  );
 }
 
 /** The text of a string value, or null when it is none or longer than any acceptable one. */

@@ -23,7 +23,11 @@ export function readMetadata(bytes: Buffer, node: JsonNode | undefined, path: st
   if (fields === null || fields.size > ENTRIES_MAX) throw malformed(field);
   const parsed = JSON.parse(text.toString('utf8')) as Record<string, unknown>;
   for (const [name, value] of Object.entries(parsed)) {
-    if (!printable(name, 1, KEY_CHARACTERS_MAX) || typeof value !== 'string' || !printable(value, 0, VALUE_CHARACTERS_MAX)) {
+    if (
+      !printable(name, 1, KEY_CHARACTERS_MAX) ||
+      typeof value !== 'string' ||
+      !printable(value, 0, VALUE_CHARACTERS_MAX)
+    ) {
       throw malformed(field);
     }
   }

@@ -36,7 +36,12 @@ export class HealthController {
       ? { database: true, schema: true, partitionDays: PARTITION_DAYS_WARN }
       : await this.readiness();
     try {
-      return await this.health.check([() => this.process(), () => this.database(known), () => this.schema(known), () => this.partitions(known)]);
+      return await this.health.check([
+        () => this.process(),
+        () => this.database(known),
+        () => this.schema(known),
+        () => this.partitions(known),
+      ]);
     } catch (error) {
       if (!(error instanceof HttpException)) throw error;
       response.status(503);
@@ -51,7 +56,9 @@ export class HealthController {
 
   private database({ database }: Readiness) {
     const indicator = this.indicators.check('database');
-    return database ? indicator.up() : indicator.down({ message: `no answer within ${DATABASE_TIMEOUT_MS} ms` });
+    return database
+      ? indicator.up()
+      : indicator.down({ message: `no answer within ${DATABASE_TIMEOUT_MS} ms` });
   }
 
   private schema({ schema }: Readiness) {
@@ -62,6 +69,8 @@ export class HealthController {
   private partitions({ partitionDays: days }: Readiness) {
     const indicator = this.indicators.check('partitions');
     if (days === null || days < 1) return indicator.down({ days_ahead: days });
-    return days < PARTITION_DAYS_WARN ? indicator.up({ days_ahead: days, warning: 'few days ahead' }) : indicator.up({ days_ahead: days });
+    return days < PARTITION_DAYS_WARN
+      ? indicator.up({ days_ahead: days, warning: 'few days ahead' })
+      : indicator.up({ days_ahead: days });
   }
 }

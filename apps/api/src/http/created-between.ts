@@ -2,7 +2,10 @@ import { AppError } from '#runtime';
 import { readTime } from './read-time.js';
 
 /** The exclusive bounds of a list by creation time; throws `validation_failed` for no time, or a range that is empty. */
-export function createdBetween(query: { readonly created_after?: string; readonly created_before?: string }): {
+export function createdBetween(query: {
+  readonly created_after?: string;
+  readonly created_before?: string;
+}): {
   createdAfter: Date | null;
   createdBefore: Date | null;
 } {

@@ -16,7 +16,11 @@ export class DtoPipe extends ValidationPipe {
   }
 
   override async transform(value: unknown, metadata: ArgumentMetadata): Promise<unknown> {
-    if ((metadata.type === 'body' || metadata.type === 'query') && typeof value === 'object' && value !== null) {
+    if (
+      (metadata.type === 'body' || metadata.type === 'query') &&
+      typeof value === 'object' &&
+      value !== null
+    ) {
       // class-transformer drops these names without a word instead of reporting them.
       const inherited = Object.keys(value).filter((name) => name in Object.prototype);
       if (inherited.length > 0) throw unknownField(inherited);

@@ -13,7 +13,8 @@ export function greetRequest(context: ApiContext): RequestHandler {
   return (request: Request, response: Response, next: NextFunction) => {
     const startedAt = performance.now();
     const given = request.headers['x-request-id'];
-    const requestId = typeof given === 'string' && REQUEST_ID.test(given) ? given : `req_${randomUUID().replaceAll('-', '')}`;
+    const requestId =
+      typeof given === 'string' && REQUEST_ID.test(given) ? given : `req_${randomUUID().replaceAll('-', '')}`;
     stateOf(request).requestId = requestId;
     response.setHeader('x-request-id', requestId);
     response.setHeader('cache-control', 'no-store');

@@ -50,7 +50,8 @@ export class JsonBodyInterceptor implements NestInterceptor {
     const bytes = await readBody(request, bytesMax(kind, this.context.config));
     stateOf(request).body = bytes;
     if (kind !== 'object') return;
-    if (scanJson(bytes).kind !== 'object') throw new AppError('validation_failed', 'The body must be a JSON object.');
+    if (scanJson(bytes).kind !== 'object')
+      throw new AppError('validation_failed', 'The body must be a JSON object.');
     request.body = JSON.parse(bytes.toString('utf8')) as unknown;
   }
 }

@@ -16,7 +16,13 @@ function codeOf(run: () => unknown): string {
 
 describe('pages', () => {
   it('gives the key of the last row shown back to the list that made it', () => {
-    const page = toPage('dead-letters', [1, 2, 3], 2, (row) => [TIME, `${ID.slice(0, -1)}${row}`], (row) => row * 10);
+    const page = toPage(
+      'dead-letters',
+      [1, 2, 3],
+      2,
+      (row) => [TIME, `${ID.slice(0, -1)}${row}`],
+      (row) => row * 10,
+    );
     expect(page.data).toEqual([10, 20]);
     expect(readPage('dead-letters', ['time', 'uuid'], { cursor: page.next_cursor })).toEqual({
       limit: 50,
@@ -29,9 +35,12 @@ describe('pages', () => {
     expect(toPage('events', [], 2, () => [ID], String)).toEqual({ data: [], next_cursor: null });
   });
 
-  it.each(['', '0', '101', '-1', '1.5', 'ten', ' 5', '1e1', ['5', '6'], null])('[row 90] refuses the limit %j', (limit) => {
-    expect(codeOf(() => readPage('events', ['uuid'], { limit }))).toBe('invalid_limit');
-  });
+  it.each(['', '0', '101', '-1', '1.5', 'ten', ' 5', '1e1', ['5', '6'], null])(
+    '[row 90] refuses the limit %j',
+    (limit) => {
+      expect(codeOf(() => readPage('events', ['uuid'], { limit }))).toBe('invalid_limit');
+    },
+  );
 
   it.each(['1', '100', '007'])('[row 90] takes the limit %j', (limit) => {
     expect(readPage('events', ['uuid'], { limit }).limit).toBe(Number(limit));

@@ -21,7 +21,10 @@ export function readPage<Key extends readonly string[]>(
   shape: KeyShape,
   query: { readonly limit?: unknown; readonly cursor?: unknown },
 ): Page<Key> {
-  return { limit: readLimit(query.limit), after: query.cursor === undefined ? null : readCursor(list, shape, query.cursor) };
+  return {
+    limit: readLimit(query.limit),
+    after: query.cursor === undefined ? null : readCursor(list, shape, query.cursor),
+  };
 }
 
 /** One page of answers from up to `limit + 1` rows; the cursor is there only when more follow. */

@@ -9,7 +9,8 @@ const JSON_TYPE = /^application\/json[ \t]*(?:;[ \t]*charset[ \t]*=[ \t]*"?utf-8
  */
 export async function readBody(request: IncomingMessage, bytesMax: number): Promise<Buffer> {
   if (request.headers['content-encoding'] !== undefined) throw new AppError('unsupported_content_encoding');
-  if (!JSON_TYPE.test((request.headers['content-type'] ?? '').trim())) throw new AppError('unsupported_content_type');
+  if (!JSON_TYPE.test((request.headers['content-type'] ?? '').trim()))
+    throw new AppError('unsupported_content_type');
   if (Number(request.headers['content-length'] ?? 0) > bytesMax) throw tooLarge(bytesMax);
   return collect(request, bytesMax);
 }

@@ -49,7 +49,11 @@ describe('scanJson', () => {
     const body = Buffer.from('{"events":[{"payload":[1, 2]},{"payload":"x","event_type":"a"}, 7]}');
     const limits = { ...OBJECT_LIMITS, captureDepth: 3, itemsMax: 3 };
     const items = scanJson(body, limits).fields!.get('events')!.items!;
-    expect(items.map((item) => textOf(body, item.fields?.get('payload')))).toEqual(['[1, 2]', '"x"', undefined]);
+    expect(items.map((item) => textOf(body, item.fields?.get('payload')))).toEqual([
+      '[1, 2]',
+      '"x"',
+      undefined,
+    ]);
     expect(codeOf(body, { ...limits, itemsMax: 2 })).toBe('too_many_events');
     expect(codeOf(Buffer.from('{"events":[{"a":1,"a":2}]}'), limits)).toBe('duplicate_field');
     expect(codeOf(Buffer.from('{"events":[{"p":{"a":1,"a":2}}]}'), limits)).toBe('ok');
@@ -62,7 +66,8 @@ describe('scanJson', () => {
   });
 
   it('takes 10,000 keys and refuses one more', () => {
-    const keys = (count: number) => `{${Array.from({ length: count }, (_, index) => `"k${index}":0`).join(',')}}`;
+    const keys = (count: number) =>
+      `{${Array.from({ length: count }, (_, index) => `"k${index}":0`).join(',')}}`;
     expect(codeOf(Buffer.from(keys(10_000)))).toBe('ok');
     expect(codeOf(Buffer.from(keys(10_001)))).toBe('json_too_many_keys');
     expect(codeOf(Buffer.from(`{"payload":${keys(200_000)}}`))).toBe('json_too_many_keys');
@@ -82,9 +87,49 @@ describe('scanJson', () => {
   });
 
   it.each([
-    '', ' ', '{', '[', '"', '"\\', '"\\u12', '"\\x"', '01', '-', '1.', '.5', '+1', '1e', '1e+', 'tru', 'nulL', 'NaN',
-    '[1,]', '[,1]', '{"a":1,}', '{,}', '{"a"}', '{"a":}', '{a:1}', "{'a':1}", '[1 2]', '{"a" 1}', '1 2', '{}{}', ']',
-    '}', '[}', '{]', '"\t"', '"\n"', '\u00a01', '1\f', '//', '[1]//', '0x10', '1_0', '\ud800',
+    '',
+    ' ',
+    '{',
+    '[',
+    '"',
+    '"\\',
+    '"\\u12',
+    '"\\x"',
+    '01',
+    '-',
+    '1.',
+    '.5',
+    '+1',
+    '1e',
+    '1e+',
+    'tru',
+    'nulL',
+    'NaN',
+    '[1,]',
+    '[,1]',
+    '{"a":1,}',
+    '{,}',
+    '{"a"}',
+    '{"a":}',
+    '{a:1}',
+    "{'a':1}",
+    '[1 2]',
+    '{"a" 1}',
+    '1 2',
+    '{}{}',
+    ']',
+    '}',
+    '[}',
+    '{]',
+    '"\t"',
+    '"\n"',
+    '\u00a01',
+    '1\f',
+    '//',
+    '[1]//',
+    '0x10',
+    '1_0',
+    '\ud800',
   ])('agrees with JSON.parse about %j', (text) => {
     expect(codeOf(Buffer.from(text), ANY_TREE)).not.toBe('ok');
   });
@@ -99,11 +144,16 @@ describe('scanJson', () => {
       const edits = Math.floor(random() * 3);
       for (let edit = 0; edit < edits; edit += 1) {
         const place = Math.floor(random() * (text.length + 1));
-        text = text.slice(0, place) + (random() < 0.6 ? pick(alphabet) : '') + text.slice(place + (random() < 0.6 ? 1 : 0));
+        text =
+          text.slice(0, place) +
+          (random() < 0.6 ? pick(alphabet) : '') +
+          text.slice(place + (random() < 0.6 ? 1 : 0));
       }
       const bytes = Buffer.from(text);
       const seen = codeOf(bytes, ANY_TREE) === 'ok';
-      expect(seen, `seed ${seed} round ${round}: ${JSON.stringify(text)}`).toBe(parses(bytes.toString('utf8')));
+      expect(seen, `seed ${seed} round ${round}: ${JSON.stringify(text)}`).toBe(
+        parses(bytes.toString('utf8')),
+      );
     }
   });
 });
@@ -124,9 +174,12 @@ function randomValue(random: () => number, depth: number): unknown {
   if (kind === 1) return random() < 0.5;
   if (kind === 2) return (random() - 0.5) * 10 ** Math.floor(random() * 40 - 20);
   if (kind === 3) return Math.floor(random() * 1000) - 500;
-  if (kind === 4) return Array.from({ length: size }, () => String.fromCodePoint(Math.floor(random() * 0x2ff))).join('');
+  if (kind === 4)
+    return Array.from({ length: size }, () => String.fromCodePoint(Math.floor(random() * 0x2ff))).join('');
   if (kind === 5) return Array.from({ length: size }, () => randomValue(random, depth - 1));
-  return Object.fromEntries(Array.from({ length: size }, (_, index) => [`k${index}`, randomValue(random, depth - 1)]));
+  return Object.fromEntries(
+    Array.from({ length: size }, (_, index) => [`k${index}`, randomValue(random, depth - 1)]),
+  );
 }
 
 function mulberry32(seed: number): () => number {

@@ -65,7 +65,16 @@ export function scanJson(bytes: Buffer, limits: ScanLimits = OBJECT_LIMITS): Jso
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) {
     throw new AppError('invalid_encoding', 'The body must not start with a byte order mark.');
   }
-  const scan: Scan = { bytes, limits, frames: [], root: null, keys: 0, at: 0, expect: 'value', mayClose: false };
+  const scan: Scan = {
+    bytes,
+    limits,
+    frames: [],
+    root: null,
+    keys: 0,
+    at: 0,
+    expect: 'value',
+    mayClose: false,
+  };
   do {
     scan.at = skipSpace(bytes, scan.at);
     step(scan);
@@ -119,7 +128,10 @@ function takeValue(scan: Scan, frame: Frame | undefined): void {
   else if (parent !== null && node !== null) attach(scan, parent, frame.name, node);
   if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) {
     if (depth >= scan.limits.depthMax) {
-      throw new AppError('json_too_deep', `The JSON is nested more than ${scan.limits.depthMax} levels deep.`);
+      throw new AppError(
+        'json_too_deep',
+        `The JSON is nested more than ${scan.limits.depthMax} levels deep.`,
+      );
     }
     scan.frames.push({ isObject: byte === OPEN_OBJECT, node, name: '' });
     scan.at += 1;

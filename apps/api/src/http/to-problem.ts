@@ -1,5 +1,12 @@
 import { HttpException } from '@nestjs/common';
-import { AppError, ERRORS, isDatabaseUnavailable, sqlState, type ErrorCode, type ErrorDetail } from '#runtime';
+import {
+  AppError,
+  ERRORS,
+  isDatabaseUnavailable,
+  sqlState,
+  type ErrorCode,
+  type ErrorDetail,
+} from '#runtime';
 
 /** RFC 9457, with a stable code, the request's id, and the places that were refused. */
 export interface ProblemBody {

@@ -27,7 +27,7 @@ export function createMetrics(openRequests: () => number): Metrics {
   });
   const durations = new Histogram({
     name: 'waybill_http_request_duration_seconds',
-    help: 'Time from a request\'s headers to the end of its answer.',
+    help: "Time from a request's headers to the end of its answer.",
     labelNames: ['route'],
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
     registers,

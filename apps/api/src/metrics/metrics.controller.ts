@@ -23,9 +23,13 @@ export class MetricsController {
   }
 
   @Get()
-  async read(@Headers('authorization') authorization: string | undefined, @Res() response: Response): Promise<void> {
+  async read(
+    @Headers('authorization') authorization: string | undefined,
+    @Res() response: Response,
+  ): Promise<void> {
     const token = this.context.config.metricsToken;
-    if (token !== null && !same(authorization ?? '', `Bearer ${token}`)) throw new AppError('invalid_metrics_token');
+    if (token !== null && !same(authorization ?? '', `Bearer ${token}`))
+      throw new AppError('invalid_metrics_token');
     await this.measure();
     const { contentType, text } = await this.context.metrics.render();
     response.setHeader('content-type', contentType);

@@ -1,0 +1,174 @@
+import { createSender, type EgressPolicy, type Sender } from '#egress';
+import { readEndpointSecrets } from '#endpoints';
+import {
+  HINT_CHANNEL,
+  parseHint,
+  type ClaimedDelivery,
+  type RetryPolicy,
+  type SettledAttempt,
+} from '#outbox';
+import {
+  createPool,
+  formatId,
+  listen,
+  RECORD_MARGIN_MS,
+  VERSION,
+  type Config,
+  type Listener,
+  type Logger,
+  type Queryable,
+} from '#runtime';
+import { attemptsTotal, recordedLateTotal } from './health/metrics.js';
+import { Recorder } from './record/recorder.js';
+import type { DatabaseClock } from './schedule/database-clock.js';
+import { Scheduler } from './schedule/scheduler.js';
+import { deliver, type DeliverParts } from './send/deliver.js';
+import { SigningKeys } from './send/signing-keys.js';
+
+/** Claims, two records, secrets, upkeep: five statements may be under way at once. */
+const CONNECTIONS = 5;
+
+/**
+ * The dispatcher's working parts, put together: schedule → claim → send → record.
+ *
+ *   starting --start--> running --stop--> draining --nothing in flight, all recorded--> stopped
+ *                                            \--grace time over--> sends aborted; their leases run out
+ */
+export class Engine {
+  readonly db: Queryable;
+  readonly logger: Logger;
+  readonly recorder: Recorder;
+  readonly retry: RetryPolicy;
+  stopping = false;
+  readonly #config: Config;
+  readonly #pool;
+  readonly #scheduler: Scheduler;
+  readonly #sender: Sender;
+  readonly #deliverParts: DeliverParts;
+  readonly #abort = new AbortController();
+  readonly #inFlight = new Set<Promise<void>>();
+  #listener: Listener | null = null;
+
+  constructor(config: Config, policy: EgressPolicy, logger: Logger) {
+    this.#config = config;
+    this.logger = logger;
+    this.retry = { delaysMs: config.retryDelaysMs, jitter: config.retryJitter };
+    this.#pool = createPool({
+      url: config.databaseUrl,
+      max: CONNECTIONS,
+      applicationName: 'waybill-dispatcher',
+      statementTimeoutMs: 5_000,
+      lockTimeoutMs: 2_000,
+      genericPlans: true,
+      onIdleError: (error) => logger.warn({ event: 'database.connection_lost', err: error }),
+    });
+    this.db = this.#pool;
+    this.recorder = new Recorder(this.db, logger, {
+      recorded: (settled, moved) => this.#recorded(settled, moved),
+    });
+    this.#sender = createSender({ policy });
+    this.#deliverParts = {
+      keys: new SigningKeys((tenantId, endpointId) => this.#readSecrets(tenantId, endpointId)),
+      sender: this.#sender,
+      random: Math.random,
+      abort: this.#abort.signal,
+      settings: {
+        connectTimeoutMs: config.connectTimeoutMs,
+        attemptTimeoutMs: config.attemptTimeoutMs,
+        recordMarginMs: RECORD_MARGIN_MS,
+        retry: this.retry,
+        userAgent: `Waybill/${VERSION}`,
+      },
+    };
+    this.#scheduler = new Scheduler({
+      db: this.db,
+      logger,
+      settings: config,
+      dispatch: (delivery, clock) => this.#dispatch(delivery, clock),
+      giveBack: (claimed, delayMs) => this.recorder.giveBack(claimed, delayMs),
+      unrecorded: () => this.recorder.unrecorded,
+    });
+  }
+
+  get inFlight(): number {
+    return this.#scheduler.inFlight;
+  }
+
+  /** False while stopping, or while the database refuses the scheduler's statements. */
+  get healthy(): boolean {
+    return !this.stopping && this.#scheduler.healthy;
+  }
+
+  start(): void {
+    this.#listener = listen({
+      url: this.#config.directDatabaseUrl,
+      channel: HINT_CHANNEL,
+      applicationName: 'waybill-dispatcher-listen',
+      onMessage: (payload) => this.#scheduler.hint(parseHint(payload)),
+      onConnected: () => this.#scheduler.hint([]),
+      onLost: (error) => this.logger.warn({ event: 'listen.lost', err: error }),
+    });
+    this.#scheduler.start();
+  }
+
+  /** Claims no more, lets what is in flight end within the grace time, records it, and closes everything. */
+  async stop(): Promise<void> {
+    if (this.stopping) return;
+    this.stopping = true;
+    const abort = setTimeout(() => this.#abort.abort(), this.#config.graceMs);
+    await this.#scheduler.stop();
+    await Promise.all(this.#inFlight);
+    clearTimeout(abort);
+    await this.recorder.drain();
+    await this.#listener?.stop();
+    this.#sender.close();
+    await this.#pool.end();
+  }
+
+  #dispatch(delivery: ClaimedDelivery, clock: DatabaseClock): Promise<void> {
+    const sending = this.#deliver(delivery, clock).finally(() => this.#inFlight.delete(sending));
+    this.#inFlight.add(sending);
+    return sending;
+  }
+
+  async #deliver(delivery: ClaimedDelivery, clock: DatabaseClock): Promise<void> {
+    const delivered = await deliver(delivery, clock, this.#deliverParts);
+    if (delivered.kind === 'settled') return this.recorder.add(delivered.settled);
+    const fields = {
+      delivery_id: formatId('delivery', delivery.deliveryId),
+      attempt: delivery.attemptNumber,
+    };
+    if (delivered.kind === 'abandoned') {
+      this.logger.warn({ event: 'delivery.abandoned', ...fields });
+      return;
+    }
+    this.logger.warn({ event: 'delivery.unsent', ...fields, reason: delivered.reason });
+    await this.recorder.giveBack([delivery], delivered.retryInMs);
+  }
+
+  async #readSecrets(tenantId: string, endpointId: string): Promise<readonly string[]> {
+    const secrets = await readEndpointSecrets(this.db, tenantId, endpointId);
+    return secrets.map(({ secret }) => secret);
+  }
+
+  /** One wide line per attempt, once it is in the database. */
+  #recorded({ attempt, outcome, ...ids }: SettledAttempt, moved: boolean): void {
+    attemptsTotal.inc({ outcome: attempt.outcome });
+    if (!moved) recordedLateTotal.inc();
+    this.logger.info({
+      event: 'delivery.attempt',
+      tenant_id: formatId('tenant', ids.tenantId),
+      event_id: formatId('event', ids.eventId),
+      endpoint_id: formatId('endpoint', ids.endpointId),
+      delivery_id: formatId('delivery', ids.deliveryId),
+      attempt: ids.attemptNumber,
+      outcome: attempt.outcome,
+      status_code: attempt.statusCode,
+      error_kind: attempt.errorKind,
+      duration_ms: Math.round(attempt.durationMs * 10) / 10,
+      state: moved ? outcome.state : 'superseded',
+      ...(outcome.state === 'failed' ? { retry_in_ms: outcome.retryInMs } : {}),
+      ...(outcome.state === 'dead' ? { dead_reason: outcome.reason } : {}),
+    });
+  }
+}

@@ -1,0 +1,59 @@
+import 'reflect-metadata';
+import { NestFactory } from '@nestjs/core';
+import type { NestExpressApplication } from '@nestjs/platform-express';
+import { parseEgressPolicy } from '#egress';
+import {
+  assertSchemaRevision,
+  createDayPartitions,
+  createLogger,
+  nestLogger,
+  readConfig,
+  runApp,
+  type Config,
+  type RunningApp,
+} from '#runtime';
+import { DispatcherModule } from './dispatcher.module.js';
+import { Engine } from './engine.js';
+import { gauge } from './health/metrics.js';
+
+const logger = createLogger('dispatcher', process.env['WAYBILL_LOG_LEVEL'] || 'info');
+
+await runApp('dispatcher', logger, start);
+
+async function start(): Promise<RunningApp> {
+  const config = readConfig(process.env);
+  const policy = parseEgressPolicy({
+    allow: config.egressAllow,
+    deny: config.egressDeny,
+    allowHttp: config.allowHttp,
+  });
+  const engine = new Engine(config, policy, logger);
+  await assertSchemaRevision(engine.db);
+  await createDayPartitions(engine.db);
+  const app = await createApp(config, engine);
+  await app.listen(config.dispatcherPort, config.host);
+  gauge('waybill_dispatcher_in_flight', 'Deliveries this process is sending.', () => engine.inFlight);
+  gauge(
+    'waybill_dispatcher_unrecorded',
+    'Outcomes that wait to be recorded.',
+    () => engine.recorder.unrecorded,
+  );
+  engine.start();
+  return {
+    url: await app.getUrl(),
+    async stop() {
+      await engine.stop();
+      await app.close();
+    },
+  };
+}
+
+async function createApp(config: Config, engine: Engine): Promise<NestExpressApplication> {
+  const app = await NestFactory.create<NestExpressApplication>(DispatcherModule.of(config, engine), {
+    logger: nestLogger(logger),
+    bodyParser: false,
+    abortOnError: false,
+  });
+  app.disable('x-powered-by');
+  return app;
+}

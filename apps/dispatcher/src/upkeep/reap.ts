@@ -1,0 +1,77 @@
+import {
+  countQueueBlocks,
+  decideOutcome,
+  findLapsedClaims,
+  type LapsedClaim,
+  type RetryPolicy,
+  type SettledAttempt,
+} from '#outbox';
+import type { Queryable } from '#runtime';
+
+/** Blocks read in one step: 2,048 of 8 KiB, some 16 MB, tens of milliseconds. */
+const BLOCKS_PER_STEP = 2_048;
+/** A whole round takes at most this many steps, however large the queue has grown. */
+const STEPS_PER_ROUND = 10;
+const LAPSED_PER_STEP = 1_000;
+
+/** Where the walk over the queue's blocks stands. */
+export interface ReapPlace {
+  readonly block: number;
+}
+
+export interface ReapStep {
+  readonly lapsed: readonly SettledAttempt[];
+  readonly next: ReapPlace;
+}
+
+/**
+ * Looks at the next stretch of the queue for claims whose lease ran out and settles each as an attempt
+ * `lease_expired`: tried again after its backoff, or dead at its limit. Recording is fenced by the claim's token like
+ * any other, so two reapers, or a reaper and a worker that comes back late, cannot both move a delivery.
+ */
+export async function reapStep(
+  db: Queryable,
+  place: ReapPlace,
+  retry: RetryPolicy,
+  random: () => number,
+): Promise<ReapStep> {
+  const blocks = await countQueueBlocks(db);
+  const from = place.block < blocks ? place.block : 0;
+  const until = from + Math.max(BLOCKS_PER_STEP, Math.ceil(blocks / STEPS_PER_ROUND));
+  const lapsed = await findLapsedClaims(db, { from, until }, LAPSED_PER_STEP);
+  // A full answer means that this stretch holds more: stay on it.
+  const next = lapsed.length === LAPSED_PER_STEP ? from : until;
+  return { lapsed: lapsed.map((claim) => settleLapsed(claim, retry, random)), next: { block: next } };
+}
+
+function settleLapsed(claim: LapsedClaim, retry: RetryPolicy, random: () => number): SettledAttempt {
+  const { tenantId, endpointId, eventId, deliveryId, claimToken, attemptNumber, endpointRevision } = claim;
+  const attempt = {
+    outcome: 'lease_expired',
+    statusCode: null,
+    errorKind: 'lease_expired',
+    error:
+      'The worker died or lost the database before it recorded an outcome; the request may have been made.',
+    responseBody: null,
+    startedAtMs: claim.leaseUntilMs,
+    durationMs: 0,
+  } as const;
+  const standing = {
+    cycleAttemptNumber: claim.cycleAttemptNumber,
+    expiresAtMs: claim.expiresAtMs,
+    nowMs: claim.databaseNowMs,
+    unsendable: false,
+  };
+  const outcome = decideOutcome(attempt, standing, retry, random());
+  return {
+    tenantId,
+    endpointId,
+    eventId,
+    deliveryId,
+    claimToken,
+    attemptNumber,
+    endpointRevision,
+    attempt,
+    outcome,
+  };
+}

@@ -1,0 +1,61 @@
+import { Injectable } from '@nestjs/common';
+import { Interval } from '@nestjs/schedule';
+import { purgeIdempotencyKeys } from '#outbox';
+import { createDayPartitions } from '#runtime';
+import { Engine } from '../engine.js';
+import { reapStep, type ReapPlace } from './reap.js';
+
+const REAP_EVERY_MS = 1_000;
+const PURGE_EVERY_MS = 60_000;
+const PURGE_ROWS = 10_000;
+const PARTITIONS_EVERY_MS = 3_600_000;
+
+/**
+ * What must happen from time to time, in every replica. Each task is safe beside its twin in another replica (reap
+ * is fenced by tokens, the purge skips locked rows, partitions are made under a lock) and never overlaps itself; one
+ * that throws is logged and runs again at its next tick.
+ */
+@Injectable()
+export class UpkeepService {
+  readonly #running = new Set<string>();
+  #reapPlace: ReapPlace = { block: 0 };
+
+  constructor(private readonly engine: Engine) {}
+
+  @Interval(REAP_EVERY_MS)
+  reap(): Promise<void> {
+    return this.#once('reap', async () => {
+      const { db, recorder, retry } = this.engine;
+      const { lapsed, next } = await reapStep(db, this.#reapPlace, retry, Math.random);
+      this.#reapPlace = next;
+      for (const settled of lapsed) recorder.add(settled);
+      if (lapsed.length > 0) this.engine.logger.warn({ event: 'claim.reaped', count: lapsed.length });
+    });
+  }
+
+  @Interval(PURGE_EVERY_MS)
+  purge(): Promise<void> {
+    return this.#once('purge', async () => {
+      await purgeIdempotencyKeys(this.engine.db, PURGE_ROWS);
+    });
+  }
+
+  @Interval(PARTITIONS_EVERY_MS)
+  partitions(): Promise<void> {
+    return this.#once('partitions', async () => {
+      await createDayPartitions(this.engine.db);
+    });
+  }
+
+  async #once(task: string, run: () => Promise<void>): Promise<void> {
+    if (this.#running.has(task) || this.engine.stopping) return;
+    this.#running.add(task);
+    try {
+      await run();
+    } catch (error) {
+      this.engine.logger.warn({ event: 'upkeep.failed', task, err: error });
+    } finally {
+      this.#running.delete(task);
+    }
+  }
+}

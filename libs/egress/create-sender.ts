@@ -1,0 +1,115 @@
+import type { AttemptResult, OutgoingRequest } from './attempt-result.js';
+import { Connection } from './connection.js';
+import type { DialSettings } from './dial.js';
+import { createDnsLookup, type Lookup } from './dns-lookup.js';
+import { EgressError } from './egress-error.js';
+import { Exchange, type BodyLimits, type ExchangeEnd } from './exchange.js';
+import { flattenHeaders } from './flatten-headers.js';
+import { IdleConnections } from './idle-connections.js';
+import type { EgressPolicy } from './parse-egress-policy.js';
+import { parseTarget, type Target } from './parse-target.js';
+
+/** What a sender is made of. Without `lookup`, names are looked up by `createDnsLookup`. */
+export interface SenderOptions {
+  readonly policy: EgressPolicy;
+  readonly lookup?: Lookup;
+  /** A response longer than this is not read further; its connection is closed. 65,536 unless given. */
+  readonly maxResponseBytes?: number;
+  /** How much of a response body a result carries. 500 unless given. */
+  readonly keepBytes?: number;
+  /** PEM of authorities to trust instead of the built-in ones. */
+  readonly certificateAuthorities?: string;
+}
+
+/** Sends requests to receivers. */
+export interface Sender {
+  /** Makes one attempt. Never rejects; follows no redirect; reads no proxy from the environment. */
+  send(request: OutgoingRequest, signal?: AbortSignal): Promise<AttemptResult>;
+  /** Gives up what is in flight (`aborted`) and closes every connection. */
+  close(): void;
+}
+
+const MAX_KNOWN_TARGETS = 4_096;
+
+/** Makes the one sender of a process. */
+export function createSender(options: SenderOptions): Sender {
+  return new GuardedSender(options);
+}
+
+class GuardedSender implements Sender {
+  readonly #dialing: DialSettings;
+  readonly #limits: BodyLimits;
+  readonly #targets = new Map<string, Target | EgressError>();
+  readonly #idle = new IdleConnections();
+  readonly #inFlight = new Set<Exchange>();
+  #closed = false;
+
+  constructor({
+    policy,
+    lookup,
+    maxResponseBytes = 65_536,
+    keepBytes = 500,
+    certificateAuthorities,
+  }: SenderOptions) {
+    this.#dialing = { policy, lookup: lookup ?? createDnsLookup(policy), certificateAuthorities };
+    this.#limits = { maxResponseBytes, keepBytes };
+  }
+
+  send(request: OutgoingRequest, signal?: AbortSignal): Promise<AttemptResult> {
+    return new Promise((resolve) => this.#start(request, signal, resolve));
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const exchange of this.#inFlight) exchange.abort();
+    this.#idle.close();
+  }
+
+  #start(
+    request: OutgoingRequest,
+    signal: AbortSignal | undefined,
+    resolve: (result: AttemptResult) => void,
+  ): void {
+    if (this.#closed || signal?.aborted)
+      return resolve(unsent(new EgressError('aborted', 'the attempt was not started')));
+    const target = this.#targetOf(request.url);
+    if (target instanceof EgressError) return resolve(unsent(target));
+    const headers = flattenHeaders(request.headers);
+    if (headers instanceof EgressError) return resolve(unsent(headers));
+    // The connect time is part of the key since a connection dials again by itself.
+    const poolKey = `${request.tenantId} ${target.origin} ${request.connectTimeoutMs}`;
+    const connection =
+      this.#idle.take(poolKey) ?? new Connection(poolKey, target, this.#dialing, request.connectTimeoutMs);
+    const exchange = new Exchange(
+      connection,
+      resolve,
+      this.#limits,
+      this.#onEnd,
+      signal,
+      request.totalTimeoutMs,
+    );
+    this.#inFlight.add(exchange);
+    connection.dispatch({ method: 'POST', path: target.path, headers, body: request.body }, exchange);
+  }
+
+  readonly #onEnd: ExchangeEnd = (exchange, result, reusable) => {
+    this.#inFlight.delete(exchange);
+    if (reusable && !this.#closed) this.#idle.giveBack(exchange.connection);
+    else exchange.connection.destroy();
+    exchange.resolve(result);
+  };
+
+  // The policy never changes, so a URL's verdict does not either.
+  #targetOf(url: string): Target | EgressError {
+    const known = this.#targets.get(url);
+    if (known) return known;
+    if (this.#targets.size >= MAX_KNOWN_TARGETS) this.#targets.clear();
+    const target = parseTarget(url, this.#dialing.policy);
+    this.#targets.set(url, target);
+    return target;
+  }
+}
+
+function unsent({ kind, message }: EgressError): AttemptResult {
+  return { kind: 'failure', error: kind, message, durationMs: 0, sent: false };
+}
