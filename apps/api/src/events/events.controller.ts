@@ -12,9 +12,10 @@ import { readPage, toPage } from '../http/page.js';
 import { OBJECT_LIMITS, scanJson } from '../http/scan-json.js';
 import { acceptedView, eventDocument, eventView } from './event-view.js';
 import { idempotencyKeyOf } from './idempotency-key.js';
+import { refusal } from './json-value.js';
 import { ListEventsDto } from './list-events.dto.js';
 import { publishBatch, publishEvent } from './publish-events.js';
-import { readEnvelope, refusal } from './read-envelope.js';
+import { readEnvelope } from './read-envelope.js';
 
 const LIST = 'events';
 

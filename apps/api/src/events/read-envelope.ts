@@ -1,9 +1,9 @@
-import { AppError, type ErrorCode } from '#runtime';
 import { isEventType } from '#endpoints';
 import { unknownField } from '../http/dto.pipe.js';
 import { readTime } from '../http/read-time.js';
 import type { JsonNode } from '../http/scan-json.js';
 import { readIdempotencyKey } from './idempotency-key.js';
+import { isNull, refusal, stringOf } from './json-value.js';
 import { readMetadata } from './read-metadata.js';
 
 /** What a producer says about one event, and the bytes of its payload as they came. */
@@ -61,11 +61,6 @@ export function readEnvelope(bytes: Buffer, node: JsonNode, rules: EnvelopeRules
   };
 }
 
-/** A refusal that names its place. */
-export function refusal(code: ErrorCode, field: string, message: string): AppError {
-  return new AppError(code, message, { details: [{ field, reason: code }] });
-}
-
 function readEventType(bytes: Buffer, node: JsonNode | undefined, path: string): string {
   const field = `${path}event_type`;
   if (node === undefined) throw refusal('validation_failed', field, 'event_type is missing.');
@@ -109,15 +104,4 @@ function readKey(bytes: Buffer, node: JsonNode | undefined, path: string): strin
     `${path}idempotency_key`,
     'An idempotency key is 1 to 255 visible ASCII characters.',
   );
-}
-
-/** The text of a string value, or null when it is none or longer than any acceptable one. */
-export function stringOf(bytes: Buffer, node: JsonNode, bytesMax: number): string | null {
-  if (node.kind !== 'string' || node.end - node.start > bytesMax) return null;
-  return JSON.parse(bytes.toString('utf8', node.start, node.end)) as string;
-}
-
-/** Whether a value is `null`, which means the same as leaving it out. */
-export function isNull(bytes: Buffer, node: JsonNode): boolean {
-  return node.kind === 'literal' && bytes[node.start] === 0x6e;
 }

@@ -1,6 +1,6 @@
 import { AppError } from '#runtime';
 import { scanJson, type JsonNode } from '../http/scan-json.js';
-import { isNull, refusal } from './read-envelope.js';
+import { isNull, refusal } from './json-value.js';
 
 const ENTRIES_MAX = 16;
 const KEY_CHARACTERS_MAX = 64;
