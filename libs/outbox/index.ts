@@ -17,6 +17,19 @@ export { IDEMPOTENCY_KEY_DAYS, purgeIdempotencyKeys } from './purge-idempotency-
 export { recordAttempts } from './record-attempts.js';
 export { replayDelivery, type ReplayResult } from './replay-delivery.js';
 export { sweepEndpoints, type SweptEndpoint } from './sweep-endpoints.js';
+export { countPartitionDays } from './count-partition-days.js';
+export type { DeliveryView } from './delivery-row.js';
+export {
+  listDeadLetters,
+  type DeadLetter,
+  type DeadLetterFilter,
+  type DeadLetterPlace,
+} from './list-dead-letters.js';
+export { listDeliveries, type DeliveryFilter } from './list-deliveries.js';
+export { listEvents, type EventFilter, type EventSummary } from './list-events.js';
+export { readDeadLetter } from './read-dead-letter.js';
+export { readDelivery, type AttemptView } from './read-delivery.js';
+export { readEvent, type StoredEvent } from './read-event.js';
 export type {
   AcceptedEvent,
   AcceptResult,

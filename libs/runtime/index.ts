@@ -9,6 +9,7 @@ export {
   type Queryable,
   type Statement,
 } from './database.js';
+export { describeSchema } from './describe-schema.js';
 export { ERRORS, type ErrorCode } from './error-table.js';
 export { derivedId, formatId, ID_PREFIXES, idTime, newId, parseId, readId, type IdKind } from './ids.js';
 export { createLogger, type Logger } from './logger.js';

@@ -58,7 +58,7 @@ export class ReadyEndpoints {
     const quotas: ClaimQuota[] = [];
     let slots = room.slots;
     let tenantsLeft = this.#tenants.size;
-    for (const [tenantId, endpoints] of [...this.#tenants]) {
+    for (const [tenantId, endpoints] of Array.from(this.#tenants)) {
       if (slots <= 0 || quotas.length >= ENDPOINTS_PER_CLAIM) break;
       const share = Math.max(1, Math.floor(slots / tenantsLeft));
       tenantsLeft -= 1;

@@ -1,0 +1,25 @@
+import type pg from 'pg';
+import type { DataSource } from 'typeorm';
+import type { EgressPolicy } from '#egress';
+import type { Hints } from '#outbox';
+import type { Config, Logger } from '#runtime';
+import type { Lifecycle } from './lifecycle.js';
+import type { Metrics } from './metrics/create-metrics.js';
+
+/** What the controllers work with; made once in main, and closed there. */
+export class ApiContext {
+  constructor(
+    readonly config: Config,
+    readonly logger: Logger,
+    /** Tenants and endpoints. */
+    readonly source: DataSource,
+    /** Accept and replay: statements planned once, and a short wait for locks. */
+    readonly acceptPool: pg.Pool,
+    /** Keys, lists and look-ups: planned for the filters that are given. */
+    readonly readPool: pg.Pool,
+    readonly egressPolicy: EgressPolicy,
+    readonly hints: Hints,
+    readonly metrics: Metrics,
+    readonly lifecycle: Lifecycle,
+  ) {}
+}

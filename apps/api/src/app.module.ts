@@ -1,0 +1,40 @@
+import { Module, type DynamicModule } from '@nestjs/common';
+import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR, APP_PIPE } from '@nestjs/core';
+import { TerminusModule } from '@nestjs/terminus';
+import { ApiContext } from './api-context.js';
+import { KeyGuard } from './auth/key.guard.js';
+import { DeadLettersController } from './dead-letters/dead-letters.controller.js';
+import { DeliveriesController } from './deliveries/deliveries.controller.js';
+import { EndpointsController } from './endpoints/endpoints.controller.js';
+import { EventsController } from './events/events.controller.js';
+import { HealthController } from './health/health.controller.js';
+import { DtoPipe } from './http/dto.pipe.js';
+import { JsonBodyInterceptor } from './http/json-body.interceptor.js';
+import { MetricsController } from './metrics/metrics.controller.js';
+import { ProblemFilter } from './problem.filter.js';
+
+/** The api, around a context that main makes and closes. Guard, then body, then DTO, then handler; errors at the end. */
+@Module({})
+export class AppModule {
+  static around(context: ApiContext): DynamicModule {
+    return {
+      module: AppModule,
+      imports: [TerminusModule.forRoot({ logger: false })],
+      controllers: [
+        EventsController,
+        DeliveriesController,
+        DeadLettersController,
+        EndpointsController,
+        HealthController,
+        MetricsController,
+      ],
+      providers: [
+        { provide: ApiContext, useValue: context },
+        { provide: APP_GUARD, useClass: KeyGuard },
+        { provide: APP_INTERCEPTOR, useClass: JsonBodyInterceptor },
+        { provide: APP_PIPE, useClass: DtoPipe },
+        { provide: APP_FILTER, useClass: ProblemFilter },
+      ],
+    };
+  }
+}

@@ -1,0 +1,81 @@
+import { Endpoint, EndpointSecret, Subscription } from '#endpoints';
+import { parseEgressPolicy, type EgressPolicy } from '#egress';
+import { createHints } from '#outbox';
+import { AppError, createDataSource, createPool, type Config, type Logger } from '#runtime';
+import { ApiKey, Tenant } from '#tenants';
+import { ApiContext } from './api-context.js';
+import { Lifecycle } from './lifecycle.js';
+import { createMetrics } from './metrics/create-metrics.js';
+
+/** A keyed request waits this long for another with its key to commit, before it is told to come again. */
+const KEY_WAIT_MS = 1_000;
+const LOCK_WAIT_MS = 2_000;
+const STATEMENT_TIMEOUT_MS = 10_000;
+
+/** Opens the pools and gives what the controllers work with; `close` waits for hints and ends the pools. */
+export async function createContext(
+  config: Config,
+  logger: Logger,
+): Promise<{ context: ApiContext; close(): Promise<void> }> {
+  const egressPolicy = readPolicy(config);
+  const onIdleError = (error: Error): void =>
+    logger.warn({ event: 'database.connection_lost', message: error.message });
+  const pool = { url: config.databaseUrl, statementTimeoutMs: STATEMENT_TIMEOUT_MS, onIdleError };
+  const acceptPool = createPool({
+    ...pool,
+    max: 10,
+    applicationName: 'waybill-api-accept',
+    lockTimeoutMs: KEY_WAIT_MS,
+    genericPlans: true,
+  });
+  const readPool = createPool({
+    ...pool,
+    max: 8,
+    applicationName: 'waybill-api-read',
+    lockTimeoutMs: LOCK_WAIT_MS,
+  });
+  const source = createDataSource({
+    url: config.databaseUrl,
+    entities: [Tenant, ApiKey, Endpoint, EndpointSecret, Subscription],
+    applicationName: 'waybill-api',
+    max: 4,
+  });
+  const hints = createHints(readPool, (error) =>
+    logger.warn({ event: 'hint.failed', message: String(error) }),
+  );
+  const lifecycle = new Lifecycle();
+  const metrics = createMetrics(() => lifecycle.openCount);
+  await source.initialize();
+  const context = new ApiContext(
+    config,
+    logger,
+    source,
+    acceptPool,
+    readPool,
+    egressPolicy,
+    hints,
+    metrics,
+    lifecycle,
+  );
+  return {
+    context,
+    async close() {
+      await hints.settled();
+      await Promise.all([source.destroy(), acceptPool.end(), readPool.end()]);
+    },
+  };
+}
+
+function readPolicy(config: Config): EgressPolicy {
+  try {
+    return parseEgressPolicy({
+      allow: config.egressAllow,
+      deny: config.egressDeny,
+      allowHttp: config.allowHttp,
+    });
+  } catch (error) {
+    throw new AppError('invalid_configuration', error instanceof Error ? error.message : String(error), {
+      cause: error,
+    });
+  }
+}

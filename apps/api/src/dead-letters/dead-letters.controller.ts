@@ -1,0 +1,38 @@
+import { Controller, Get, Param, Query } from '@nestjs/common';
+import { listDeadLetters, readDeadLetter } from '#outbox';
+import { AppError, parseId } from '#runtime';
+import type { KeyHolder } from '#tenants';
+import { ApiContext } from '../api-context.js';
+import { CurrentKey, RequireScope } from '../auth/require-scope.js';
+import { readPage, toPage } from '../http/page.js';
+import { deadLetterView } from './dead-letter-view.js';
+import { ListDeadLettersDto } from './list-dead-letters.dto.js';
+
+const LIST = 'dead-letters';
+
+/** /v1/dead-letters */
+@Controller('v1/dead-letters')
+export class DeadLettersController {
+  constructor(private readonly context: ApiContext) {}
+
+  @Get()
+  @RequireScope('deliveries:read')
+  async list(@CurrentKey() key: KeyHolder, @Query() query: ListDeadLettersDto) {
+    const page = readPage<[string, string]>(LIST, ['time', 'uuid'], query);
+    const rows = await listDeadLetters(this.context.readPool, key.tenantId, {
+      after: page.after && { diedAt: page.after[0], deliveryId: page.after[1] },
+      endpointId: query.endpoint_id === undefined ? null : parseId('endpoint', query.endpoint_id),
+      resolved: query.resolved === undefined ? null : query.resolved === 'true',
+      limit: page.limit + 1,
+    });
+    return toPage(LIST, rows, page.limit, ({ place }) => [place.diedAt, place.deliveryId], deadLetterView);
+  }
+
+  @Get(':delivery_id')
+  @RequireScope('deliveries:read')
+  async read(@CurrentKey() key: KeyHolder, @Param('delivery_id') id: string) {
+    const letter = await readDeadLetter(this.context.readPool, key.tenantId, parseId('delivery', id));
+    if (letter === null) throw new AppError('dead_letter_not_found');
+    return deadLetterView(letter);
+  }
+}

@@ -1,0 +1,77 @@
+import { Controller, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
+import { listDeliveries, readDelivery, replayDelivery } from '#outbox';
+import { AppError, formatId, parseId } from '#runtime';
+import type { KeyHolder } from '#tenants';
+import { ApiContext } from '../api-context.js';
+import { CurrentKey, RequireScope } from '../auth/require-scope.js';
+import { createdBetween } from '../http/created-between.js';
+import { readPage, toPage } from '../http/page.js';
+import { attemptView, deliveryView } from './delivery-view.js';
+import { ListDeliveriesDto } from './list-deliveries.dto.js';
+
+const LIST = 'deliveries';
+
+/** /v1/deliveries */
+@Controller('v1/deliveries')
+export class DeliveriesController {
+  constructor(private readonly context: ApiContext) {}
+
+  @Get()
+  @RequireScope('deliveries:read')
+  async list(@CurrentKey() key: KeyHolder, @Query() query: ListDeliveriesDto) {
+    const page = readPage<[string, string]>(LIST, ['uuid', 'uuid'], query);
+    const rows = await listDeliveries(this.context.readPool, key.tenantId, {
+      after: page.after && { eventId: page.after[0], endpointId: page.after[1] },
+      endpointId: query.endpoint_id === undefined ? null : parseId('endpoint', query.endpoint_id),
+      eventId: query.event_id === undefined ? null : parseId('event', query.event_id),
+      state: query.state ?? null,
+      ...createdBetween(query),
+      limit: page.limit + 1,
+    });
+    return toPage(LIST, rows, page.limit, (row) => [row.eventId, row.endpointId], deliveryView);
+  }
+
+  @Get(':id')
+  @RequireScope('deliveries:read')
+  async read(@CurrentKey() key: KeyHolder, @Param('id') id: string) {
+    const delivery = await readDelivery(this.context.readPool, key.tenantId, parseId('delivery', id));
+    if (delivery === null) throw new AppError('delivery_not_found');
+    return {
+      ...deliveryView(delivery),
+      attempts: delivery.attempts.map((attempt) => attemptView(delivery.id, attempt)),
+    };
+  }
+
+  @Post(':id/replay')
+  @HttpCode(202)
+  @RequireScope('deliveries:write')
+  async replay(@CurrentKey() key: KeyHolder, @Param('id') id: string) {
+    const { acceptPool, config, hints, logger } = this.context;
+    const deliveryId = parseId('delivery', id);
+    const result = await replayDelivery(acceptPool, key.tenantId, deliveryId, {
+      apiKeyId: key.keyId,
+      maxAgeMs: config.maxAgeMs,
+    });
+    if (result.kind === 'not_found') throw new AppError('delivery_not_found');
+    if (result.kind === 'endpoint_deleted') throw new AppError('endpoint_deleted');
+    if (result.kind === 'not_replayable') {
+      throw new AppError(
+        'delivery_not_replayable',
+        `The delivery is ${result.state}; only a finished one can be replayed.`,
+        {
+          details: [{ field: 'state', reason: result.state }],
+        },
+      );
+    }
+    hints.notify([{ tenantId: key.tenantId, endpointId: result.endpointId }]);
+    const replayId = formatId('replay', result.replayId);
+    logger.info({
+      event: 'delivery.replayed',
+      replay_id: replayId,
+      delivery_id: id,
+      tenant_id: formatId('tenant', key.tenantId),
+      api_key_id: formatId('api_key', key.keyId),
+    });
+    return { id: replayId, delivery_id: id, state: 'pending' };
+  }
+}

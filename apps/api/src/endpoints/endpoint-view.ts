@@ -1,0 +1,17 @@
+import { formatId } from '#runtime';
+import type { SubscribedEndpoint } from '#endpoints';
+
+/** An endpoint as the API shows it; never with a secret. */
+export function endpointView({ endpoint, eventTypes }: SubscribedEndpoint) {
+  return {
+    id: formatId('endpoint', endpoint.id),
+    url: endpoint.url,
+    description: endpoint.description,
+    event_types: eventTypes,
+    status: endpoint.status,
+    revision: endpoint.revision,
+    version: endpoint.version,
+    created_at: endpoint.createdAt.toISOString(),
+    updated_at: endpoint.updatedAt.toISOString(),
+  };
+}

@@ -1,0 +1,118 @@
+import {
+  Body,
+  Controller,
+  Delete,
+  Get,
+  Headers,
+  HttpCode,
+  Param,
+  Patch,
+  Post,
+  Query,
+  Res,
+} from '@nestjs/common';
+import type { Response } from 'express';
+import { createEndpoint, deleteEndpoint, findEndpoint, listEndpoints, updateEndpoint } from '#endpoints';
+import { formatId, parseId } from '#runtime';
+import type { KeyHolder } from '#tenants';
+import { ApiContext } from '../api-context.js';
+import { CurrentKey, RequireScope } from '../auth/require-scope.js';
+import { etagOf, expectationOf } from '../http/if-match.js';
+import { JsonBody } from '../http/json-body.interceptor.js';
+import { readPage, toPage } from '../http/page.js';
+import { CreateEndpointDto } from './create-endpoint.dto.js';
+import { endpointView } from './endpoint-view.js';
+import { ListEndpointsDto } from './list-endpoints.dto.js';
+import { PatchEndpointDto } from './patch-endpoint.dto.js';
+
+const LIST = 'endpoints';
+
+/** /v1/endpoints */
+@Controller('v1/endpoints')
+export class EndpointsController {
+  constructor(private readonly context: ApiContext) {}
+
+  @Post()
+  @RequireScope('endpoints:write')
+  @JsonBody('object')
+  async create(
+    @CurrentKey() key: KeyHolder,
+    @Body() body: CreateEndpointDto,
+    @Res({ passthrough: true }) response: Response,
+  ) {
+    const { source, egressPolicy } = this.context;
+    const input = {
+      url: body.url,
+      description: body.description,
+      eventTypes: body.event_types,
+      status: body.status,
+      secret: body.secret,
+    };
+    const { endpoint, secret } = await createEndpoint(source, key.tenantId, input, egressPolicy);
+    response.setHeader('location', `/v1/endpoints/${formatId('endpoint', endpoint.endpoint.id)}`);
+    response.setHeader('etag', etagOf(endpoint.endpoint.version));
+    return { ...endpointView(endpoint), secret };
+  }
+
+  @Get()
+  @RequireScope('endpoints:read')
+  async list(@CurrentKey() key: KeyHolder, @Query() query: ListEndpointsDto) {
+    const page = readPage<[string]>(LIST, ['uuid'], query);
+    const rows = await listEndpoints(this.context.source.manager, key.tenantId, {
+      limit: page.limit + 1,
+      afterId: page.after?.[0] ?? null,
+    });
+    return toPage(LIST, rows, page.limit, ({ endpoint }) => [endpoint.id], endpointView);
+  }
+
+  @Get(':id')
+  @RequireScope('endpoints:read')
+  async read(
+    @CurrentKey() key: KeyHolder,
+    @Param('id') id: string,
+    @Res({ passthrough: true }) response: Response,
+  ) {
+    const found = await findEndpoint(this.context.source.manager, key.tenantId, parseId('endpoint', id));
+    response.setHeader('etag', etagOf(found.endpoint.version));
+    return endpointView(found);
+  }
+
+  @Patch(':id')
+  @RequireScope('endpoints:write')
+  @JsonBody('object')
+  async update(
+    @CurrentKey() key: KeyHolder,
+    @Param('id') id: string,
+    @Headers('if-match') ifMatch: string | undefined,
+    @Body() body: PatchEndpointDto,
+    @Res({ passthrough: true }) response: Response,
+  ) {
+    const endpointId = parseId('endpoint', id);
+    const change = {
+      url: body.url,
+      description: body.description,
+      eventTypes: body.event_types,
+      status: body.status,
+    };
+    const changed = await updateEndpoint(this.context.source, key.tenantId, endpointId, change, {
+      policy: this.context.egressPolicy,
+      expects: expectationOf(ifMatch),
+    });
+    this.context.hints.notify([{ tenantId: key.tenantId, endpointId }]);
+    response.setHeader('etag', etagOf(changed.endpoint.version));
+    return endpointView(changed);
+  }
+
+  @Delete(':id')
+  @HttpCode(204)
+  @RequireScope('endpoints:write')
+  async delete(
+    @CurrentKey() key: KeyHolder,
+    @Param('id') id: string,
+    @Headers('if-match') ifMatch: string | undefined,
+  ): Promise<void> {
+    const endpointId = parseId('endpoint', id);
+    await deleteEndpoint(this.context.source, key.tenantId, endpointId, { expects: expectationOf(ifMatch) });
+    this.context.hints.notify([{ tenantId: key.tenantId, endpointId }]);
+  }
+}

@@ -1,0 +1,44 @@
+import { formatId } from '#runtime';
+import type { AcceptedEvent, EventSummary, StoredEvent } from '#outbox';
+import { deliveryView } from '../deliveries/delivery-view.js';
+
+/** The answer to a publish, first or repeated. */
+export function acceptedView(event: AcceptedEvent) {
+  return {
+    id: formatId('event', event.id),
+    event_type: event.eventType,
+    created_at: event.createdAt.toISOString(),
+    deliveries: event.deliveries.map(({ id, endpointId, state }) => ({
+      id: formatId('delivery', id),
+      endpoint_id: formatId('endpoint', endpointId),
+      state,
+    })),
+  };
+}
+
+/** An event in a list. */
+export function eventView(event: EventSummary) {
+  return {
+    id: formatId('event', event.id),
+    event_type: event.eventType,
+    created_at: event.createdAt.toISOString(),
+    not_before: event.notBefore?.toISOString() ?? null,
+    metadata: event.metadata,
+    target_count: event.targetCount,
+    payload_bytes: event.payloadBytes,
+  };
+}
+
+/** One event as JSON text, its payload spliced in byte for byte, as it was published and is sent. */
+export function eventDocument(event: StoredEvent): Buffer {
+  const view = {
+    ...eventView(event),
+    content_type: event.contentType,
+    deliveries: event.deliveries.map(deliveryView),
+  };
+  if (!/^application\/json\b/i.test(event.contentType)) {
+    return Buffer.from(JSON.stringify({ ...view, payload_base64: event.payload.toString('base64') }));
+  }
+  const head = JSON.stringify(view).slice(0, -1);
+  return Buffer.concat([Buffer.from(`${head},"payload":`), event.payload, Buffer.from('}')]);
+}

@@ -1,0 +1,46 @@
+import { AppError } from '#runtime';
+import { scanJson, type JsonNode } from '../http/scan-json.js';
+import { isNull, refusal } from './json-value.js';
+
+const ENTRIES_MAX = 16;
+const KEY_CHARACTERS_MAX = 64;
+const VALUE_CHARACTERS_MAX = 512;
+const UNPRINTABLE = /[\p{Cc}\p{Cs}]/u;
+
+// Escaped to the last character, with white space to spare.
+const BYTES_MAX = ENTRIES_MAX * (KEY_CHARACTERS_MAX + VALUE_CHARACTERS_MAX) * 6 + 4_096;
+
+/**
+ * Metadata as compact JSON: an object of at most 16 printable strings. No control characters and no lone surrogates,
+ * which the database could not keep.
+ */
+export function readMetadata(bytes: Buffer, node: JsonNode | undefined, path: string): string | null {
+  if (node === undefined || isNull(bytes, node)) return null;
+  const field = `${path}metadata`;
+  if (node.kind !== 'object' || node.end - node.start > BYTES_MAX) throw malformed(field);
+  const text = bytes.subarray(node.start, node.end);
+  const { fields } = scanJson(text);
+  if (fields === null || fields.size > ENTRIES_MAX) throw malformed(field);
+  const parsed = JSON.parse(text.toString('utf8')) as Record<string, unknown>;
+  for (const [name, value] of Object.entries(parsed)) {
+    if (
+      !printable(name, 1, KEY_CHARACTERS_MAX) ||
+      typeof value !== 'string' ||
+      !printable(value, 0, VALUE_CHARACTERS_MAX)
+    ) {
+      throw malformed(field);
+    }
+  }
+  return JSON.stringify(parsed);
+}
+
+function printable(text: string, min: number, max: number): boolean {
+  return text.length >= min && text.length <= max && !UNPRINTABLE.test(text);
+}
+
+function malformed(field: string): AppError {
+  const rule =
+    `metadata is an object of at most ${ENTRIES_MAX} strings: names of 1 to ${KEY_CHARACTERS_MAX}, ` +
+    `values of at most ${VALUE_CHARACTERS_MAX} characters, no control characters.`;
+  return refusal('validation_failed', field, rule);
+}

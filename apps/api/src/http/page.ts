@@ -1,0 +1,84 @@
+import { AppError } from '#runtime';
+import { readTime } from './read-time.js';
+
+/** The part of a list that is asked for: so many rows, after the row of this key. */
+export interface Page<Key extends readonly string[]> {
+  readonly limit: number;
+  readonly after: Key | null;
+}
+
+/** How the parts of a list's key look; anything else was not made by that list. */
+export type KeyShape = readonly ('uuid' | 'time')[];
+
+const LIMIT_DEFAULT = 50;
+const LIMIT_MAX = 100;
+const CURSOR_CHARACTERS_MAX = 512;
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/** Reads `limit` and `cursor` of a query; throws `invalid_limit` or `invalid_cursor`. */
+export function readPage<Key extends readonly string[]>(
+  list: string,
+  shape: KeyShape,
+  query: { readonly limit?: unknown; readonly cursor?: unknown },
+): Page<Key> {
+  return {
+    limit: readLimit(query.limit),
+    after: query.cursor === undefined ? null : readCursor(list, shape, query.cursor),
+  };
+}
+
+/** One page of answers from up to `limit + 1` rows; the cursor is there only when more follow. */
+export function toPage<Row, View>(
+  list: string,
+  rows: readonly Row[],
+  limit: number,
+  keyOf: (row: Row) => readonly string[],
+  toView: (row: Row) => View,
+): { data: View[]; next_cursor: string | null } {
+  const data = rows.slice(0, limit);
+  const last = data.at(-1);
+  const more = rows.length > limit && last !== undefined;
+  return { data: data.map(toView), next_cursor: more ? formatCursor(list, keyOf(last)) : null };
+}
+
+/** A cursor: the list's name and the key of the last row shown. */
+export function formatCursor(list: string, key: readonly string[]): string {
+  return Buffer.from(JSON.stringify([list, ...key])).toString('base64url');
+}
+
+function readLimit(text: unknown): number {
+  if (text === undefined) return LIMIT_DEFAULT;
+  const limit = typeof text === 'string' && /^[0-9]{1,3}$/.test(text) ? Number(text) : 0;
+  if (limit < 1 || limit > LIMIT_MAX) throw new AppError('invalid_limit');
+  return limit;
+}
+
+function readCursor<Key extends readonly string[]>(list: string, shape: KeyShape, text: unknown): Key {
+  const parts = typeof text === 'string' && text.length <= CURSOR_CHARACTERS_MAX ? decode(text) : null;
+  if (
+    parts === null ||
+    parts.length !== shape.length + 1 ||
+    parts[0] !== list ||
+    !shape.every((kind, index) => fits(kind, parts[index + 1]))
+  ) {
+    throw new AppError('invalid_cursor');
+  }
+  return parts.slice(1) as unknown as Key;
+}
+
+function decode(text: string): unknown[] | null {
+  const bytes = Buffer.from(text, 'base64url');
+  // Node's decoder skips what it does not know: only a text that it gives back was a cursor.
+  if (bytes.toString('base64url') !== text) return null;
+  try {
+    const parts: unknown = JSON.parse(bytes.toString('utf8'));
+    return Array.isArray(parts) ? parts : null;
+  } catch {
+    return null;
+  }
+}
+
+function fits(kind: 'uuid' | 'time', part: unknown): boolean {
+  if (typeof part !== 'string') return false;
+  return kind === 'uuid' ? UUID.test(part) : readTime(part) !== null;
+}

@@ -1,0 +1,80 @@
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { QueueMeasure } from '#outbox';
+
+/** The counts of this process, and the queue's as far as somebody measured it. */
+export interface Metrics {
+  readonly eventsAccepted: Counter;
+  countRequest(method: string, route: string, status: number, durationMs: number): void;
+  showQueue(measure: QueueMeasure | null): void;
+  render(): Promise<{ contentType: string; text: string }>;
+}
+
+/** A registry of its own, so that two apps in one process do not share counts. */
+export function createMetrics(openRequests: () => number): Metrics {
+  const registry = new Registry();
+  const registers = [registry];
+  collectDefaultMetrics({ register: registry });
+  const eventsAccepted = new Counter({
+    name: 'waybill_events_accepted_total',
+    help: 'Events stored by this process; repeats under an idempotency key are not counted again.',
+    registers,
+  });
+  const requests = new Counter({
+    name: 'waybill_http_requests_total',
+    help: 'HTTP requests answered, by route and status.',
+    labelNames: ['method', 'route', 'status'],
+    registers,
+  });
+  const durations = new Histogram({
+    name: 'waybill_http_request_duration_seconds',
+    help: "Time from a request's headers to the end of its answer.",
+    labelNames: ['route'],
+    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+    registers,
+  });
+  new Gauge({
+    name: 'waybill_http_requests_open',
+    help: 'HTTP requests without a complete answer.',
+    registers,
+    collect() {
+      this.set(openRequests());
+    },
+  });
+  const showQueue = queueGauges(registry);
+  return {
+    eventsAccepted,
+    countRequest(method, route, status, durationMs) {
+      requests.inc({ method, route, status });
+      durations.observe({ route }, durationMs / 1000);
+    },
+    showQueue,
+    async render() {
+      return { contentType: registry.contentType, text: await registry.metrics() };
+    },
+  };
+}
+
+function queueGauges(registry: Registry): (measure: QueueMeasure | null) => void {
+  const gauge = (name: string, help: string) => new Gauge({ name, help, registers: [registry] });
+  const up = gauge('waybill_database_up', '1 when the last measure of the queue succeeded.');
+  const due = gauge('waybill_queue_due', 'Deliveries that are due and not under way.');
+  const oldest = gauge('waybill_oldest_due_age_seconds', 'How long the oldest due delivery has been due.');
+  const inFlight = gauge('waybill_in_flight', 'Deliveries under a lease.');
+  const deliveries = new Gauge({
+    name: 'waybill_deliveries',
+    help: 'Deliveries that are owed, by state; dead: unresolved dead letters.',
+    labelNames: ['state'],
+    registers: [registry],
+  });
+  return (measure) => {
+    up.set(measure === null ? 0 : 1);
+    if (measure === null) return;
+    due.set(measure.due);
+    oldest.set(measure.oldestDueAgeSeconds);
+    inFlight.set(measure.inProgress);
+    deliveries.set({ state: 'pending' }, measure.pending);
+    deliveries.set({ state: 'failed' }, measure.failed);
+    deliveries.set({ state: 'in_progress' }, measure.inProgress);
+    deliveries.set({ state: 'dead' }, measure.dead);
+  };
+}

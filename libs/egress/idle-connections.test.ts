@@ -1,0 +1,63 @@
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { Connection } from './connection.js';
+import { IdleConnections } from './idle-connections.js';
+import { parseEgressPolicy } from './parse-egress-policy.js';
+import type { Target } from './parse-target.js';
+
+const policy = parseEgressPolicy({ allow: [], deny: [], allowHttp: true });
+const target: Target = {
+  origin: 'http://rx.stub.test',
+  path: '/',
+  host: 'rx.stub.test',
+  port: 80,
+  tls: false,
+  isLiteral: false,
+};
+const open = (poolKey: string): Connection =>
+  new Connection(poolKey, target, { policy, lookup: async () => [] }, 1_000);
+const pools: IdleConnections[] = [];
+const openPools = (): IdleConnections => {
+  const idle = new IdleConnections();
+  pools.push(idle);
+  return idle;
+};
+
+afterEach(() => {
+  vi.restoreAllMocks();
+  for (const idle of pools.splice(0)) idle.close();
+});
+
+describe('IdleConnections', () => {
+  it('hands a connection only to the pool it came from, the last one back first', () => {
+    const idle = openPools();
+    const [first, second] = [open('a'), open('a')];
+    idle.giveBack(first);
+    idle.giveBack(second);
+    expect(idle.take('b')).toBeUndefined();
+    expect([idle.take('a'), idle.take('a'), idle.take('a')]).toEqual([second, first, undefined]);
+  });
+
+  it('closes what was given back before a moment, and keeps the rest', () => {
+    const idle = openPools();
+    const now = vi.spyOn(performance, 'now');
+    const [old, young] = [open('a'), open('a')];
+    const destroyed = vi.spyOn(old, 'destroy');
+    now.mockReturnValue(1_000);
+    idle.giveBack(old);
+    now.mockReturnValue(2_000);
+    idle.giveBack(young);
+    idle.closeOlderThan(1_500);
+    expect(destroyed).toHaveBeenCalledTimes(1);
+    expect([idle.count, idle.take('a'), idle.take('a')]).toEqual([1, young, undefined]);
+  });
+
+  it('keeps at most 2,048 connections in all', () => {
+    const idle = openPools();
+    for (let index = 0; index < 2_048; index += 1) idle.giveBack(open(`pool ${index}`));
+    const extra = open('one more');
+    const destroyed = vi.spyOn(extra, 'destroy');
+    idle.giveBack(extra);
+    expect(destroyed).toHaveBeenCalledTimes(1);
+    expect(idle.count).toBe(2_048);
+  });
+});

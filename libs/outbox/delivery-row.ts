@@ -1,0 +1,75 @@
+import type { DeliveryState } from './types.js';
+
+/**
+ * The columns of a delivery as it is shown, over the aliases d, q, p and e of DELIVERY_TABLES. What is owed is counted
+ * and timed by its queue row; the delivery's own row catches up when that one goes.
+ */
+export const DELIVERY_COLUMNS = `
+  d.id, d.event_id, d.endpoint_id, e.event_type,
+  case
+    when d.state not in ('pending', 'failed') then d.state
+    when q.lease_until is not null then 'in_progress'
+    when p.deleted_at is null and p.status <> 'enabled' then 'held'
+    else d.state
+  end as state,
+  coalesce(q.attempt_count, d.attempt_count) as attempt_count,
+  case when q.lease_until is null then q.due_at end as next_attempt_at,
+  d.last_status_code, d.last_error_kind, d.created_at, d.expires_at, d.finished_at`;
+
+/** Where DELIVERY_COLUMNS come from. */
+export const DELIVERY_TABLES = `
+waybill.deliveries d
+join waybill.events e on e.tenant_id = d.tenant_id and e.id = d.event_id
+join waybill.endpoints p on p.tenant_id = d.tenant_id and p.id = d.endpoint_id
+left join waybill.delivery_queue q on q.tenant_id = d.tenant_id and q.event_id = d.event_id and q.endpoint_id = d.endpoint_id`;
+
+/** A delivery as it is shown. */
+export interface DeliveryView {
+  readonly id: string;
+  readonly eventId: string;
+  readonly endpointId: string;
+  readonly eventType: string;
+  readonly state: DeliveryState;
+  readonly attemptCount: number;
+  /** When the next attempt is due; null while one is under way and when none is owed. */
+  readonly nextAttemptAt: Date | null;
+  readonly lastStatusCode: number | null;
+  readonly lastErrorKind: string | null;
+  readonly createdAt: Date;
+  readonly expiresAt: Date;
+  readonly finishedAt: Date | null;
+}
+
+/** DELIVERY_COLUMNS as the driver gives them. */
+export interface DeliveryRow {
+  id: string;
+  event_id: string;
+  endpoint_id: string;
+  event_type: string;
+  state: DeliveryState;
+  attempt_count: number;
+  next_attempt_at: Date | null;
+  last_status_code: number | null;
+  last_error_kind: string | null;
+  created_at: Date;
+  expires_at: Date;
+  finished_at: Date | null;
+}
+
+/** A row of DELIVERY_COLUMNS as a delivery. */
+export function toDelivery(row: DeliveryRow): DeliveryView {
+  return {
+    id: row.id,
+    eventId: row.event_id,
+    endpointId: row.endpoint_id,
+    eventType: row.event_type,
+    state: row.state,
+    attemptCount: row.attempt_count,
+    nextAttemptAt: row.next_attempt_at,
+    lastStatusCode: row.last_status_code,
+    lastErrorKind: row.last_error_kind,
+    createdAt: row.created_at,
+    expiresAt: row.expires_at,
+    finishedAt: row.finished_at,
+  };
+}

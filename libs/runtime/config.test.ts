@@ -1,0 +1,37 @@
+import { describe, expect, it } from 'vitest';
+import { readConfig } from './config.js';
+
+const DATABASE_URL = 'postgresql://app@127.0.0.1/waybill';
+
+describe('the configuration', () => {
+  it('has a default for everything but the database', () => {
+    const config = readConfig({ DATABASE_URL });
+    expect(config.retryDelaysMs).toHaveLength(9);
+    expect(config.retryDelaysMs.reduce((sum, delay) => sum + delay, 0)).toBe(
+      (75 * 3600 + 35 * 60 + 5) * 1000,
+    );
+    expect(config).toMatchObject({
+      attemptTimeoutMs: 15_000,
+      leaseMs: 60_000,
+      pollMs: 1_000,
+      maxAgeMs: 14 * 86_400_000,
+    });
+  });
+
+  it('lists every fault at once', () => {
+    const env = {
+      WAYBILL_PORT: '99999',
+      WAYBILL_ALLOW_HTTP: 'yes',
+      WAYBILL_RETRY_SCHEDULE: '1,,x',
+      WAYBILL_POLL_MS: '1.5',
+    };
+    expect(() => readConfig(env)).toThrow(
+      /DATABASE_URL[\s\S]*WAYBILL_PORT[\s\S]*WAYBILL_ALLOW_HTTP[\s\S]*WAYBILL_POLL_MS[\s\S]*WAYBILL_RETRY_SCHEDULE/,
+    );
+  });
+
+  it('[H01] refuses a lease that is shorter than an attempt and its record, naming both settings', () => {
+    const env = { DATABASE_URL, WAYBILL_LEASE_MS: '1000', WAYBILL_ATTEMPT_TIMEOUT_MS: '5000' };
+    expect(() => readConfig(env)).toThrow(/WAYBILL_LEASE_MS \(1000\).*WAYBILL_ATTEMPT_TIMEOUT_MS \(5000\)/);
+  });
+});

@@ -1,0 +1,292 @@
+-- The schema after every migration, for reading and for review. Written by: npm run schema
+
+create table waybill.api_keys (
+  tenant_id uuid not null,
+  id uuid not null,
+  name text not null,
+  secret_digest bytea not null,
+  scopes text[] not null,
+  created_at timestamp with time zone not null default now(),
+  expires_at timestamp with time zone,
+  revoked_at timestamp with time zone,
+  constraint api_keys_name_check CHECK (((char_length(name) >= 1) AND (char_length(name) <= 200))),
+  constraint api_keys_pkey PRIMARY KEY (tenant_id, id),
+  constraint api_keys_scopes_check CHECK (((cardinality(scopes) >= 1) AND (cardinality(scopes) <= 32))),
+  constraint api_keys_secret_digest_check CHECK ((octet_length(secret_digest) = 32)),
+  constraint api_keys_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES waybill.tenants(id)
+);
+CREATE INDEX api_keys_by_id ON waybill.api_keys USING btree (id);
+
+create table waybill.attempts (
+  tenant_id uuid not null,
+  event_id uuid not null,
+  endpoint_id uuid not null,
+  number integer not null,
+  outcome text not null,
+  status_code integer,
+  error_kind text,
+  error text,
+  response_body bytea,
+  endpoint_revision integer not null,
+  started_at timestamp with time zone not null,
+  duration_ms double precision not null,
+  recorded_at timestamp with time zone not null default now(),
+  constraint attempts_duration_ms_check CHECK ((duration_ms >= (0)::double precision)),
+  constraint attempts_error_check CHECK ((char_length(error) <= 500)),
+  constraint attempts_number_check CHECK ((number > 0)),
+  constraint attempts_outcome_check CHECK ((outcome = ANY (ARRAY['succeeded'::text, 'failed'::text, 'lease_expired'::text]))),
+  constraint attempts_pkey PRIMARY KEY (tenant_id, event_id, endpoint_id, number),
+  constraint attempts_response_body_check CHECK ((octet_length(response_body) <= 500))
+) partition by RANGE (event_id);
+
+create table waybill.dead_letters (
+  tenant_id uuid not null,
+  event_id uuid not null,
+  endpoint_id uuid not null,
+  delivery_id uuid not null,
+  reason text not null,
+  attempt_count integer not null,
+  died_at timestamp with time zone not null,
+  resolved_at timestamp with time zone,
+  constraint dead_letters_pkey PRIMARY KEY (tenant_id, event_id, endpoint_id),
+  constraint dead_letters_reason_check CHECK ((reason = ANY (ARRAY['exhausted'::text, 'expired'::text, 'unsendable'::text])))
+);
+CREATE INDEX dead_letters_by_time ON waybill.dead_letters USING btree (tenant_id, died_at, delivery_id);
+CREATE INDEX dead_letters_unresolved ON waybill.dead_letters USING btree (tenant_id, endpoint_id) WHERE (resolved_at IS NULL);
+
+create table waybill.deliveries (
+  tenant_id uuid not null,
+  event_id uuid not null,
+  endpoint_id uuid not null,
+  id uuid not null,
+  state text not null,
+  attempt_count integer not null default 0,
+  cycle_attempt_count integer not null default 0,
+  endpoint_revision integer not null,
+  last_status_code integer,
+  last_error_kind text,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  finished_at timestamp with time zone,
+  constraint deliveries_attempt_count_check CHECK ((attempt_count >= 0)),
+  constraint deliveries_check CHECK (((cycle_attempt_count >= 0) AND (cycle_attempt_count <= attempt_count))),
+  constraint deliveries_check1 CHECK (((state = ANY (ARRAY['succeeded'::text, 'dead'::text, 'cancelled'::text])) = (finished_at IS NOT NULL))),
+  constraint deliveries_pkey PRIMARY KEY (tenant_id, event_id, endpoint_id),
+  constraint deliveries_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'failed'::text, 'succeeded'::text, 'dead'::text, 'cancelled'::text])))
+) partition by RANGE (event_id);
+CREATE INDEX deliveries_by_endpoint ON ONLY waybill.deliveries USING btree (tenant_id, endpoint_id, event_id);
+
+create table waybill.delivery_queue (
+  tenant_id uuid not null,
+  event_id uuid not null,
+  endpoint_id uuid not null,
+  delivery_id uuid not null,
+  due_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  lease_until timestamp with time zone,
+  claim_token uuid,
+  attempt_count integer not null default 0,
+  cycle_attempt_count integer not null default 0,
+  payload_bytes integer not null,
+  constraint delivery_queue_check CHECK (((lease_until IS NULL) = (claim_token IS NULL))),
+  constraint delivery_queue_pkey PRIMARY KEY (tenant_id, event_id, endpoint_id)
+) with (fillfactor=50, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=20000, autovacuum_vacuum_cost_delay=0, vacuum_truncate=false);
+CREATE INDEX delivery_queue_claim ON waybill.delivery_queue USING btree (tenant_id, endpoint_id, due_at);
+CREATE INDEX delivery_queue_discover ON waybill.delivery_queue USING btree (due_at, tenant_id, endpoint_id);
+
+create table waybill.endpoint_secrets (
+  tenant_id uuid not null,
+  endpoint_id uuid not null,
+  id uuid not null,
+  secret text not null,
+  created_at timestamp with time zone not null default now(),
+  expires_at timestamp with time zone,
+  revoked_at timestamp with time zone,
+  constraint endpoint_secrets_pkey PRIMARY KEY (tenant_id, endpoint_id, id),
+  constraint endpoint_secrets_secret_check CHECK (((char_length(secret) >= 1) AND (char_length(secret) <= 200))),
+  constraint endpoint_secrets_tenant_id_endpoint_id_fkey FOREIGN KEY (tenant_id, endpoint_id) REFERENCES waybill.endpoints(tenant_id, id)
+);
+
+create table waybill.endpoints (
+  tenant_id uuid not null,
+  id uuid not null,
+  url text not null,
+  description text not null default ''::text,
+  status text not null default 'enabled'::text,
+  revision integer not null default 1,
+  secrets_version integer not null default 1,
+  version integer not null default 1,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  deleted_at timestamp with time zone,
+  constraint endpoints_description_check CHECK ((char_length(description) <= 500)),
+  constraint endpoints_pkey PRIMARY KEY (tenant_id, id),
+  constraint endpoints_revision_check CHECK ((revision > 0)),
+  constraint endpoints_secrets_version_check CHECK ((secrets_version > 0)),
+  constraint endpoints_status_check CHECK ((status = ANY (ARRAY['enabled'::text, 'paused'::text, 'disabled'::text]))),
+  constraint endpoints_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES waybill.tenants(id),
+  constraint endpoints_url_check CHECK (((char_length(url) >= 1) AND (char_length(url) <= 2048))),
+  constraint endpoints_version_check CHECK ((version > 0))
+);
+CREATE INDEX endpoints_deleted ON waybill.endpoints USING btree (tenant_id, id) WHERE (deleted_at IS NOT NULL);
+
+create table waybill.events (
+  tenant_id uuid not null,
+  id uuid not null,
+  consumer_id uuid,
+  event_type text not null,
+  payload bytea not null,
+  content_type text not null,
+  metadata jsonb,
+  not_before timestamp with time zone,
+  target_count integer not null,
+  schema_checked boolean not null default false,
+  created_at timestamp with time zone not null,
+  constraint events_event_type_check CHECK (((char_length(event_type) >= 1) AND (char_length(event_type) <= 256))),
+  constraint events_pkey PRIMARY KEY (tenant_id, id),
+  constraint events_target_count_check CHECK ((target_count >= 0))
+) partition by RANGE (id);
+
+create table waybill.idempotency_keys (
+  tenant_id uuid not null,
+  key text not null,
+  fingerprint bytea not null,
+  resource_id uuid not null,
+  created_at timestamp with time zone not null,
+  constraint idempotency_keys_fingerprint_check CHECK ((octet_length(fingerprint) = 32)),
+  constraint idempotency_keys_key_check CHECK (((char_length(key) >= 1) AND (char_length(key) <= 255))),
+  constraint idempotency_keys_pkey PRIMARY KEY (tenant_id, key)
+);
+CREATE INDEX idempotency_keys_by_age ON waybill.idempotency_keys USING btree (created_at);
+
+create table waybill.replays (
+  tenant_id uuid not null,
+  id uuid not null,
+  event_id uuid not null,
+  endpoint_id uuid not null,
+  delivery_id uuid not null,
+  api_key_id uuid,
+  created_at timestamp with time zone not null,
+  constraint replays_pkey PRIMARY KEY (tenant_id, id)
+);
+
+create table waybill.schema_revision (
+  only_row boolean not null default true,
+  revision integer not null,
+  serves_code_from integer not null,
+  constraint schema_revision_check CHECK (((serves_code_from >= 1) AND (serves_code_from <= revision))),
+  constraint schema_revision_only_row_check CHECK (only_row),
+  constraint schema_revision_pkey PRIMARY KEY (only_row),
+  constraint schema_revision_revision_check CHECK ((revision > 0))
+);
+
+create table waybill.subscriptions (
+  tenant_id uuid not null,
+  event_type text not null,
+  endpoint_id uuid not null,
+  is_wildcard boolean not null generated always as ((POSITION(('*'::text) IN (event_type)) > 0)) stored,
+  constraint subscriptions_event_type_check CHECK (((char_length(event_type) >= 1) AND (char_length(event_type) <= 256))),
+  constraint subscriptions_pkey PRIMARY KEY (tenant_id, event_type, endpoint_id),
+  constraint subscriptions_tenant_id_endpoint_id_fkey FOREIGN KEY (tenant_id, endpoint_id) REFERENCES waybill.endpoints(tenant_id, id)
+);
+CREATE INDEX subscriptions_by_endpoint ON waybill.subscriptions USING btree (tenant_id, endpoint_id);
+CREATE INDEX subscriptions_wildcard ON waybill.subscriptions USING btree (tenant_id, endpoint_id) WHERE is_wildcard;
+
+create table waybill.tenants (
+  id uuid not null,
+  name text not null,
+  created_at timestamp with time zone not null default now(),
+  suspended_at timestamp with time zone,
+  constraint tenants_name_check CHECK (((char_length(name) >= 1) AND (char_length(name) <= 200))),
+  constraint tenants_pkey PRIMARY KEY (id)
+);
+
+CREATE OR REPLACE FUNCTION waybill.create_day_partitions(first_day date, days integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  parent text;
+  day date;
+  child text;
+  made integer := 0;
+begin
+  perform pg_advisory_xact_lock(hashtextextended('waybill.create_day_partitions', 0));
+  for step in 0..days - 1 loop
+    day := first_day + step;
+    foreach parent in array array['events', 'deliveries', 'attempts'] loop
+      child := parent || '_' || to_char(day, 'YYYYMMDD');
+      continue when to_regclass(format('waybill.%I', child)) is not null;
+      execute format('create table waybill.%I (like waybill.%I including all)', child, parent);
+      execute format(
+        'alter table waybill.%I attach partition waybill.%I for values from (%L) to (%L)',
+        parent, child,
+        waybill.id_floor(day::timestamp at time zone 'UTC'),
+        waybill.id_floor((day + 1)::timestamp at time zone 'UTC'));
+      made := made + 1;
+    end loop;
+  end loop;
+  return made;
+end
+$function$
+;
+
+CREATE OR REPLACE FUNCTION waybill.derived_id(parent uuid, child uuid)
+ RETURNS uuid
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE STRICT
+RETURN (((((substr(replace((parent)::text, '-'::text, ''::text), 1, 12) || '7'::text) || substr(encode(sha256((uuid_send(parent) || uuid_send(child))), 'hex'::text), 1, 3)) || '8'::text) || substr(encode(sha256((uuid_send(parent) || uuid_send(child))), 'hex'::text), 4, 15)))::uuid
+;
+
+CREATE OR REPLACE FUNCTION waybill.event_id(at timestamp with time zone, random uuid)
+ RETURNS uuid
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE STRICT
+RETURN (((lpad(to_hex((floor((EXTRACT(epoch FROM at) * (1000)::numeric)))::bigint), 12, '0'::text) || '7'::text) || substr(replace((random)::text, '-'::text, ''::text), 14)))::uuid
+;
+
+CREATE OR REPLACE FUNCTION waybill.event_type_matches(pattern text, event_type text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ IMMUTABLE PARALLEL SAFE STRICT
+AS $function$
+declare
+  wanted text[] := string_to_array(pattern, '.');
+  given text[] := string_to_array(event_type, '.');
+  segments integer := cardinality(wanted);
+  open_ended boolean := wanted[segments] = '*';
+begin
+  if cardinality(given) < segments or (cardinality(given) > segments and not open_ended) then
+    return false;
+  end if;
+  for place in 1..segments loop
+    if wanted[place] <> '*' and wanted[place] <> given[place] then
+      return false;
+    end if;
+  end loop;
+  return true;
+end
+$function$
+;
+
+CREATE OR REPLACE FUNCTION waybill.first_of_millisecond(id uuid)
+ RETURNS uuid
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE STRICT
+RETURN ((substr(replace((id)::text, '-'::text, ''::text), 1, 12) || repeat('0'::text, 20)))::uuid
+;
+
+CREATE OR REPLACE FUNCTION waybill.id_floor(at timestamp with time zone)
+ RETURNS uuid
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE STRICT
+RETURN ((lpad(to_hex((floor((EXTRACT(epoch FROM at) * (1000)::numeric)))::bigint), 12, '0'::text) || repeat('0'::text, 20)))::uuid
+;
+
+CREATE OR REPLACE FUNCTION waybill.last_of_millisecond(id uuid)
+ RETURNS uuid
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE STRICT
+RETURN ((substr(replace((id)::text, '-'::text, ''::text), 1, 12) || repeat('f'::text, 20)))::uuid
+;

@@ -1,0 +1,45 @@
+import { fileURLToPath } from 'node:url';
+
+import { bootProcess, type RunningApp, runProcess } from './app-process.js';
+import type { Environment } from './child-environment.js';
+
+export { BootError, type Exit, type RunningApp, stopEverything } from './app-process.js';
+
+export interface BootOptions {
+  readonly databaseUrl: string;
+  /** Set over the defaults of the tests; undefined takes one away. */
+  readonly env?: Environment;
+}
+
+/** Boots the built api on a port of the system's choice; rejects with its output if it ends before it is ready. */
+export function bootApi(options: BootOptions): Promise<RunningApp> {
+  return bootProcess(mainFileOf('api'), environmentOf(options));
+}
+
+/** Boots the built dispatcher; loopback receivers are allowed, over http. */
+export function bootDispatcher(options: BootOptions): Promise<RunningApp> {
+  return bootProcess(mainFileOf('dispatcher'), environmentOf(options));
+}
+
+/** Runs the operator's command line from dist to its end. */
+export function runCli(
+  args: readonly string[],
+  env: Environment = {},
+): Promise<{ code: number | null; stdout: string; stderr: string }> {
+  return runProcess(mainFileOf('cli'), args, env);
+}
+
+function environmentOf({ databaseUrl, env }: BootOptions): Environment {
+  return {
+    DATABASE_URL: databaseUrl,
+    WAYBILL_PORT: '0',
+    WAYBILL_DISPATCHER_PORT: '0',
+    WAYBILL_EGRESS_ALLOW: '127.0.0.0/8',
+    WAYBILL_ALLOW_HTTP: 'true',
+    ...env,
+  };
+}
+
+function mainFileOf(app: 'api' | 'dispatcher' | 'cli'): string {
+  return fileURLToPath(new URL(`../../dist/apps/${app}/src/main.js`, import.meta.url));
+}
