@@ -5,6 +5,8 @@ const conditions = ['source', 'module', 'node'];
 
 export default defineConfig({
   resolve: { conditions },
+  // The global setup runs in an environment of vitest's own, which takes its conditions from here alone.
+  environments: { __vitest__: { resolve: { conditions } } },
   ssr: { resolve: { conditions, externalConditions: ['node', 'import', 'module-sync'] } },
   test: {
     include: ['apps/**/*.test.ts', 'libs/**/*.test.ts', 'test/**/*.test.ts'],

@@ -1,3 +1,4 @@
+import ipaddr from 'ipaddr.js';
 import { describe, expect, it } from 'vitest';
 import { classifyAddress } from './classify-address.js';
 import { parseEgressPolicy } from './parse-egress-policy.js';
@@ -51,7 +52,9 @@ describe('classifyAddress', () => {
     '64:ff9b:1::1',
     '2002:808:808::1',
     '2001::1',
-  ])('never lets %s pass, which embeds an IPv4 address', (address) => {
+  ])('never lets %s pass, which embeds an IPv4 address, whatever the policy says', (address) => {
+    const entry = { allow: true, range: ipaddr.parseCIDR(`${address}/128`), port: 80 };
+    expect(classifyAddress(address, 80, { ...policyOf([]), addresses: [entry] }).ok).toBe(false);
     expect(classifyAddress(address, 80, policyOf(['::/0', '0.0.0.0/0', '127.0.0.0/8'])).ok).toBe(false);
   });
 

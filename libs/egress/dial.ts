@@ -114,9 +114,12 @@ export class Dial {
   }
 
   readonly #onError = (error: Error): void => {
-    const known = toEgressError(error);
-    const isCertificate = this.#phase === 'tls' && known.kind === 'network_error';
-    this.#fail(isCertificate ? new EgressError('tls_error', known.message) : known);
+    const { kind, message } = toEgressError(error);
+    if (kind === 'timeout') this.#fail(new EgressError('connect_timeout', message));
+    // Certificate faults carry dozens of codes of their own; whatever is not the network's in this phase is TLS.
+    else if (kind === 'network_error' && this.#phase === 'tls')
+      this.#fail(new EgressError('tls_error', message));
+    else this.#fail(new EgressError(kind, message));
   };
 
   #timeoutError(): EgressError {

@@ -40,8 +40,8 @@ function kindOf(code: string, message: string): AttemptErrorKind {
     case 'UND_ERR_SOCKET':
       // undici says `bad response` and `bad upgrade` for 100 and 101 that nobody asked for.
       return message.startsWith('bad ') ? 'protocol_error' : 'connection_reset';
-    case 'ETIMEDOUT':
-      return 'connect_timeout';
+    case 'ETIMEDOUT': // the kernel's own patience
+      return 'timeout';
     case 'UND_ERR_HEADERS_OVERFLOW':
       return 'headers_overflow';
     case 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH':

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import net from 'node:net';
+import os from 'node:os';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { answering, openReceiver, openSender, requestTo } from '../../test/support/sender-fixture.js';
 import type { Lookup } from './dns-lookup.js';
@@ -141,6 +142,26 @@ describe('names that lead to forbidden addresses', () => {
     expect(result).toMatchObject({ error: 'egress_blocked', sent: false });
     await receiver.untilClosed(1);
     expect(receiver.opened.map((socket) => socket.bytesRead)).toEqual([0]);
+  });
+
+  it('refuses a public address of this very machine, unless it is listed', async () => {
+    const connect = forbidSockets();
+    const entry = {
+      address: '11.9.9.9',
+      netmask: '255.0.0.0',
+      family: 'IPv4' as const,
+      mac: '',
+      internal: false,
+    };
+    vi.spyOn(os, 'networkInterfaces').mockReturnValue({ eth0: [{ ...entry, cidr: null }] });
+    const soon = performance.now() + 61_000; // the list is read anew when a minute old
+    vi.spyOn(performance, 'now').mockReturnValue(soon);
+    const request = requestTo('http://self.stub.test/');
+    const result = await openSender([], answering(['11.9.9.9'])).send(request);
+    expect(result).toMatchObject({ error: 'egress_blocked', sent: false });
+    expect(connect).not.toHaveBeenCalled();
+    await openSender(['11.9.9.9'], answering(['11.9.9.9'])).send(request);
+    expect(connect).toHaveBeenCalledTimes(1);
   });
 
   it('tries the next address of a name when one refuses', async () => {

@@ -1,0 +1,21 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { ERRORS } from './error-table.js';
+
+const read = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
+
+describe('the reference pages', () => {
+  it('list exactly the error codes of the table, with their statuses and titles', () => {
+    const listed = [...read('docs/reference/errors.md').matchAll(/^\| `(\w+)` +\| (\d+) +\| (.+?) *\|$/gm)];
+    const expected = Object.entries(ERRORS).map(([code, { status, title }]) => [code, String(status), title]);
+    expect(listed.map((line) => line.slice(1, 4))).toEqual(expected);
+  });
+
+  it('explain every setting that is read, and no other', () => {
+    const settings = (text: string): string[] =>
+      [...new Set(text.match(/\b(?:WAYBILL_[A-Z_]+|DATABASE_URL)\b/g))].toSorted();
+    expect(settings(read('docs/reference/configuration.md'))).toEqual(
+      settings(read('libs/runtime/config.ts')),
+    );
+  });
+});

@@ -1,0 +1,60 @@
+import { Client, type QueryResultRow } from 'pg';
+
+/** A node of a plan as auto_explain prints it, with what it really did. */
+export interface PlanNode {
+  readonly 'Node Type': string;
+  readonly 'Relation Name'?: string;
+  readonly 'Index Name'?: string;
+  readonly 'Actual Rows': number;
+  readonly 'Actual Loops': number;
+  readonly 'Rows Removed by Filter'?: number;
+  readonly 'Shared Hit Blocks': number;
+  readonly 'Shared Read Blocks': number;
+  readonly Plans?: readonly PlanNode[];
+}
+
+/** A client that plans as the dispatcher's sessions do and keeps the plan of the last statement it ran. */
+export interface ExplainingClient {
+  query<Row extends QueryResultRow>(statement: {
+    name?: string;
+    text: string;
+    values?: unknown[];
+  }): Promise<import('pg').QueryResult<Row>>;
+  /** The nodes of the last plan, outermost first. */
+  lastPlan(): readonly PlanNode[];
+  end(): Promise<void>;
+}
+
+/** Connects with auto_explain loaded: every statement's real plan and counts come back as a notice. */
+export async function explainingClient(url: string): Promise<ExplainingClient> {
+  const client = new Client({ connectionString: url, application_name: 'waybill-test-explain' });
+  await client.connect();
+  let last: PlanNode | null = null;
+  client.on('notice', (notice) => {
+    const json = /plan:\s*(\{[\s\S]*)$/.exec(notice.message ?? '')?.[1];
+    if (json !== undefined) last = (JSON.parse(json) as { Plan: PlanNode }).Plan;
+  });
+  for (const setting of [
+    `load 'auto_explain'`,
+    'set auto_explain.log_min_duration = 0',
+    'set auto_explain.log_analyze = on',
+    'set auto_explain.log_buffers = on',
+    `set auto_explain.log_format = 'json'`,
+    'set client_min_messages = log',
+    'set plan_cache_mode = force_generic_plan',
+  ]) {
+    await client.query(setting);
+  }
+  return {
+    query: (statement) => {
+      last = null;
+      return client.query(statement);
+    },
+    lastPlan: () => (last === null ? [] : flatten(last)),
+    end: () => client.end(),
+  };
+}
+
+function flatten(node: PlanNode): PlanNode[] {
+  return [node, ...(node.Plans ?? []).flatMap(flatten)];
+}
