@@ -1,9 +1,10 @@
 import { Endpoint, EndpointSecret, Subscription } from '#endpoints';
 import { parseEgressPolicy, type EgressPolicy } from '#egress';
-import { createHints } from '#outbox';
+import { acceptEvents, createHints } from '#outbox';
 import { AppError, createDataSource, createPool, type Config, type Logger } from '#runtime';
 import { ApiKey, Tenant } from '#tenants';
 import { ApiContext } from './api-context.js';
+import { createGroupAccept } from './events/group-accept.js';
 import { Lifecycle } from './lifecycle.js';
 import { createMetrics } from './metrics/create-metrics.js';
 
@@ -40,6 +41,9 @@ export async function createContext(
     applicationName: 'waybill-api',
     max: 4,
   });
+  const accept = createGroupAccept((inputs) =>
+    acceptEvents(acceptPool, inputs, { maxAgeMs: config.maxAgeMs }),
+  );
   const hints = createHints(readPool, (error) =>
     logger.warn({ event: 'hint.failed', message: String(error) }),
   );
@@ -51,6 +55,7 @@ export async function createContext(
     logger,
     source,
     acceptPool,
+    accept,
     readPool,
     egressPolicy,
     hints,

@@ -22,9 +22,10 @@ export async function publishEvent(
 ): Promise<Published> {
   const startedAt = performance.now();
   const inputs = [toInput(key, envelope)];
-  const results = await orInProgress(
-    acceptEvents(context.acceptPool, inputs, { maxAgeMs: context.config.maxAgeMs }),
-  );
+  const results =
+    envelope.idempotencyKey === null
+      ? [await context.accept(inputs[0]!)]
+      : await acceptKeyed(context, inputs);
   const published = toPublished(results, '');
   announce(context, key, inputs, published, startedAt);
   return published[0]!;
@@ -46,6 +47,11 @@ export async function publishBatch(
   );
   announce(context, key, inputs, published, startedAt);
   return published;
+}
+
+/** A keyed event may wait for another request with its key, so it travels alone. */
+function acceptKeyed(context: ApiContext, inputs: readonly EventInput[]): Promise<AcceptResult[]> {
+  return orInProgress(acceptEvents(context.acceptPool, inputs, { maxAgeMs: context.config.maxAgeMs }));
 }
 
 function toInput(key: KeyHolder, envelope: Envelope): EventInput {

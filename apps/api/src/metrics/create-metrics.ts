@@ -1,11 +1,17 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { QueueMeasure } from '#outbox';
 
+/** What the database says when it is asked for a scrape. */
+export interface DatabaseMeasure {
+  readonly queue: QueueMeasure;
+  readonly partitionDays: number;
+}
+
 /** The counts of this process, and the queue's as far as somebody measured it. */
 export interface Metrics {
   readonly eventsAccepted: Counter;
   countRequest(method: string, route: string, status: number, durationMs: number): void;
-  showQueue(measure: QueueMeasure | null): void;
+  showDatabase(measure: DatabaseMeasure | null): void;
   render(): Promise<{ contentType: string; text: string }>;
 }
 
@@ -13,7 +19,7 @@ export interface Metrics {
 export function createMetrics(openRequests: () => number): Metrics {
   const registry = new Registry();
   const registers = [registry];
-  collectDefaultMetrics({ register: registry });
+  collectDefaultMetrics({ register: registry, prefix: 'waybill_' });
   const eventsAccepted = new Counter({
     name: 'waybill_events_accepted_total',
     help: 'Events stored by this process; repeats under an idempotency key are not counted again.',
@@ -37,14 +43,14 @@ export function createMetrics(openRequests: () => number): Metrics {
     help: 'HTTP requests without a complete answer.',
     registers,
   });
-  const showQueue = queueGauges(registry);
+  const showDatabase = databaseGauges(registry);
   return {
     eventsAccepted,
     countRequest(method, route, status, durationMs) {
       requests.inc({ method, route, status });
       durations.observe({ route }, durationMs / 1000);
     },
-    showQueue,
+    showDatabase,
     async render() {
       open.set(openRequests());
       return { contentType: registry.contentType, text: await registry.metrics() };
@@ -52,7 +58,7 @@ export function createMetrics(openRequests: () => number): Metrics {
   };
 }
 
-function queueGauges(registry: Registry): (measure: QueueMeasure | null) => void {
+function databaseGauges(registry: Registry): (measure: DatabaseMeasure | null) => void {
   const gauge = (name: string, help: string) => new Gauge({ name, help, registers: [registry] });
   const up = gauge('waybill_database_up', '1 when the last measure of the queue succeeded.');
   const due = gauge('waybill_queue_due', 'Deliveries that are due and not under way.');
@@ -64,9 +70,12 @@ function queueGauges(registry: Registry): (measure: QueueMeasure | null) => void
     labelNames: ['state'],
     registers: [registry],
   });
-  return (measure) => {
-    up.set(measure === null ? 0 : 1);
-    if (measure === null) return;
+  const days = gauge('waybill_partition_days_ahead', 'Days of partitions that stand ready, today included.');
+  return (measured) => {
+    up.set(measured === null ? 0 : 1);
+    if (measured === null) return;
+    days.set(measured.partitionDays);
+    const measure = measured.queue;
     due.set(measure.due);
     oldest.set(measure.oldestDueAgeSeconds);
     inFlight.set(measure.inProgress);

@@ -1,11 +1,12 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { Controller, Get, Headers, Res } from '@nestjs/common';
 import type { Response } from 'express';
-import { measureQueue } from '#outbox';
-import { AppError } from '#runtime';
+import { countPartitionDays, measureQueue } from '#outbox';
+import { AppError, type Queryable } from '#runtime';
 import { ApiContext } from '../api-context.js';
 import { Public } from '../auth/require-scope.js';
 import { remember } from '../http/remember.js';
+import type { DatabaseMeasure } from './create-metrics.js';
 
 /** The queue is counted at most this often, however often somebody scrapes. */
 const MEASURE_AGE_MS = 5_000;
@@ -18,7 +19,7 @@ export class MetricsController {
 
   constructor(private readonly context: ApiContext) {
     this.measure = remember(MEASURE_AGE_MS, async () => {
-      context.metrics.showQueue(await measureQueue(context.readPool).catch(() => null));
+      context.metrics.showDatabase(await measureDatabase(context.readPool).catch(() => null));
     });
   }
 
@@ -35,6 +36,10 @@ export class MetricsController {
     response.setHeader('content-type', contentType);
     response.end(text);
   }
+}
+
+async function measureDatabase(db: Queryable): Promise<DatabaseMeasure> {
+  return { queue: await measureQueue(db), partitionDays: await countPartitionDays(db) };
 }
 
 /** Compares digests: they have one length, so the time says nothing about the token. */
