@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { createSender, type EgressPolicy, type Sender } from '#egress';
 import { readEndpointSecrets } from '#endpoints';
 import {
@@ -27,6 +28,8 @@ import { SigningKeys } from './send/signing-keys.js';
 
 /** Claims, two records, secrets, upkeep: five statements may be under way at once. */
 const CONNECTIONS = 5;
+/** After the grace time: to record what ended and to close, or to give up on a database that does not answer. */
+const CLOSE_MS = 3_000;
 
 /**
  * The dispatcher's working parts, put together: schedule → claim → send → record.
@@ -75,7 +78,7 @@ export class Engine {
       settings: {
         connectTimeoutMs: config.connectTimeoutMs,
         attemptTimeoutMs: config.attemptTimeoutMs,
-        recordMarginMs: RECORD_MARGIN_MS,
+        recordMarginMs: RECORD_MARGIN_MS / 2,
         retry: this.retry,
         userAgent: `Waybill/${VERSION}`,
       },
@@ -111,14 +114,27 @@ export class Engine {
     this.#scheduler.start();
   }
 
-  /** Claims no more, lets what is in flight end within the grace time, records it, and closes everything. */
+  /**
+   * Claims no more, lets what is in flight end within the grace time, records it, and closes everything. Resolves
+   * soon after the grace time at the latest: what a database that is away could not be told, lapsing leases tell.
+   */
   async stop(): Promise<void> {
     if (this.stopping) return;
     this.stopping = true;
+    const gaveUp = new AbortController();
     const abort = setTimeout(() => this.#abort.abort(), this.#config.graceMs);
+    const deadline = delay(this.#config.graceMs + CLOSE_MS, 'too late', { signal: gaveUp.signal });
+    const ended = await Promise.race([this.#end(), deadline]);
+    gaveUp.abort();
+    deadline.catch(() => undefined);
+    clearTimeout(abort);
+    if (ended === 'too late')
+      this.logger.warn({ event: 'dispatcher.cut_short', unrecorded: this.recorder.unrecorded });
+  }
+
+  async #end(): Promise<void> {
     await this.#scheduler.stop();
     await Promise.all(this.#inFlight);
-    clearTimeout(abort);
     await this.recorder.drain();
     await this.#listener?.stop();
     this.#sender.close();
@@ -126,7 +142,12 @@ export class Engine {
   }
 
   #dispatch(delivery: ClaimedDelivery, clock: DatabaseClock): Promise<void> {
-    const sending = this.#deliver(delivery, clock).finally(() => this.#inFlight.delete(sending));
+    const sending = this.#deliver(delivery, clock)
+      // A bug of ours must cost this delivery an attempt, not the process and all that it has in flight.
+      .catch((error: unknown) =>
+        this.logger.error({ event: 'delivery.crashed', delivery_id: delivery.deliveryId, err: error }),
+      )
+      .finally(() => this.#inFlight.delete(sending));
     this.#inFlight.add(sending);
     return sending;
   }
