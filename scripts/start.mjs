@@ -1,7 +1,7 @@
 // `npm start`: database, migrations, the api and the dispatcher, and what one needs to try them. Everything that is
 // started here ends with this process, in whatever way that ends.
-import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdirSync, realpathSync } from 'node:fs';
+import { join, sep } from 'node:path';
 import { parseArgs } from 'node:util';
 import { keepAdminKey, readAdminKey } from './launch/admin-key.mjs';
 import { startApp } from './launch/app-process.mjs';
@@ -95,7 +95,10 @@ async function openDatabase() {
   void server.exited.then(() =>
     stopAll(1, paint.red(`PostgreSQL is gone; its log is ${shortPath(`${dataDir}.log`)}`)),
   );
-  return { url: server.url, shown: `${shortPath(dataDir)} (embedded PostgreSQL)` };
+  // Differs where the account that runs PostgreSQL cannot reach our folder.
+  const real = realpathSync(dataDir);
+  const elsewhere = real === realpathSync(HOME) + sep + 'postgres' ? '' : ` in ${real}`;
+  return { url: server.url, shown: `${shortPath(dataDir)} (embedded PostgreSQL${elsewhere})` };
 }
 
 async function prepareDatabase(databaseUrl) {
