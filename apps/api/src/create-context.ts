@@ -1,7 +1,7 @@
 import { Endpoint, EndpointSecret, Subscription } from '#endpoints';
-import { parseEgressPolicy, type EgressPolicy } from '#egress';
+import { parseEgressPolicy } from '#egress';
 import { acceptEvents, createHints } from '#outbox';
-import { AppError, createDataSource, createPool, type Config, type Logger } from '#runtime';
+import { createDataSource, createPool, type Config, type Logger } from '#runtime';
 import { ApiKey, Tenant } from '#tenants';
 import { ApiContext } from './api-context.js';
 import { createGroupAccept } from './events/group-accept.js';
@@ -18,7 +18,11 @@ export async function createContext(
   config: Config,
   logger: Logger,
 ): Promise<{ context: ApiContext; close(): Promise<void> }> {
-  const egressPolicy = readPolicy(config);
+  const egressPolicy = parseEgressPolicy({
+    allow: config.egressAllow,
+    deny: config.egressDeny,
+    allowHttp: config.allowHttp,
+  });
   const onIdleError = (error: Error): void =>
     logger.warn({ event: 'database.connection_lost', message: error.message });
   const pool = { url: config.databaseUrl, statementTimeoutMs: STATEMENT_TIMEOUT_MS, onIdleError };
@@ -69,18 +73,4 @@ export async function createContext(
       await Promise.all([source.destroy(), acceptPool.end(), readPool.end()]);
     },
   };
-}
-
-function readPolicy(config: Config): EgressPolicy {
-  try {
-    return parseEgressPolicy({
-      allow: config.egressAllow,
-      deny: config.egressDeny,
-      allowHttp: config.allowHttp,
-    });
-  } catch (error) {
-    throw new AppError('invalid_configuration', error instanceof Error ? error.message : String(error), {
-      cause: error,
-    });
-  }
 }
