@@ -16,6 +16,8 @@ export class ApiContext {
     readonly source: DataSource,
     /** Accept and replay: statements planned once, and a short wait for locks. */
     readonly acceptPool: pg.Pool,
+    /** Accept under idempotency keys, which may have to wait for one another. */
+    readonly keyedPool: pg.Pool,
     /** Stores an event without an idempotency key, together with others that come at the same time. */
     readonly accept: Accept,
     /** Keys, lists and look-ups: planned for the filters that are given. */

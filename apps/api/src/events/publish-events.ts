@@ -39,8 +39,9 @@ export async function publishBatch(
 ): Promise<readonly Published[]> {
   const startedAt = performance.now();
   const inputs = envelopes.map((envelope) => toInput(key, envelope));
-  const published = await orInProgress(
-    inTransaction(context.acceptPool, async (client) => {
+  const keyed = inputs.some((input) => input.idempotency !== null);
+  const published = await untilKeysAreFree(() =>
+    inTransaction(keyed ? context.keyedPool : context.acceptPool, async (client) => {
       const results = await acceptEvents(client, inputs, { maxAgeMs: context.config.maxAgeMs });
       return toPublished(results, 'events');
     }),
@@ -49,9 +50,11 @@ export async function publishBatch(
   return published;
 }
 
-/** A keyed event may wait for another request with its key, so it travels alone. */
+/** A keyed event may wait for another request with its key, so it travels alone and on connections of its own. */
 function acceptKeyed(context: ApiContext, inputs: readonly EventInput[]): Promise<AcceptResult[]> {
-  return orInProgress(acceptEvents(context.acceptPool, inputs, { maxAgeMs: context.config.maxAgeMs }));
+  return untilKeysAreFree(() =>
+    acceptEvents(context.keyedPool, inputs, { maxAgeMs: context.config.maxAgeMs }),
+  );
 }
 
 function toInput(key: KeyHolder, envelope: Envelope): EventInput {
@@ -109,12 +112,20 @@ function announce(
   });
 }
 
-async function orInProgress<Result>(work: Promise<Result>): Promise<Result> {
-  try {
-    return await work;
-  } catch (error) {
-    if (sqlState(error) !== LOCK_NOT_AVAILABLE) throw error;
-    throw new AppError('idempotency_key_in_progress', undefined, { retryAfterSeconds: 1, cause: error });
+/** How long a keyed request waits, in turns of the lane's lock timeout, for another one with its key to commit. */
+const KEY_WAIT_MS = 2_000;
+
+/** Between its turns a waiting request holds no connection: one stuck key cannot keep the lane from the others. */
+async function untilKeysAreFree<Result>(work: () => Promise<Result>): Promise<Result> {
+  const deadline = performance.now() + KEY_WAIT_MS;
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      if (sqlState(error) !== LOCK_NOT_AVAILABLE) throw error;
+      if (performance.now() < deadline) continue;
+      throw new AppError('idempotency_key_in_progress', undefined, { retryAfterSeconds: 1, cause: error });
+    }
   }
 }
 
