@@ -10,7 +10,8 @@ it('[H04] [F1] a delivery that kills its worker is dead at its limit, and the ot
   onTestFinished,
 }) => {
   const stage = await openStage(onTestFinished);
-  const env = { ...QUICK, WAYBILL_RETRY_SCHEDULE: '0.2,0.4' };
+  // Waits that part 21 deliveries by some 100 ms: whoever is sent beside the poison again and again dies with it.
+  const env = { ...QUICK, WAYBILL_POLL_MS: '20', WAYBILL_RETRY_SCHEDULE: '1,2' };
   let kills = 0;
   let over = false;
   let victim = await stage.boot(env);

@@ -11,6 +11,7 @@ import { createTestDatabase } from './database.js';
 import { type PgProxy, startPgProxy } from './pg-proxy.js';
 import { type Receiver, startReceiver } from './receiver.js';
 import { createTenantWithKey } from './tenant.js';
+import { waitFor } from './wait-for.js';
 
 /** One event as it was accepted, with one of the deliveries it is owed. */
 export interface PublishedDelivery {
@@ -48,6 +49,8 @@ export interface Stage {
   boot(env?: Environment): Promise<RunningApp>;
   /** How many deliveries are under a claim at this moment. */
   countClaimed(): Promise<number>;
+  /** Resolves when PostgreSQL has ended every session of the dispatchers: what the killed ones asked for is over. */
+  untilSessionsEnded(): Promise<void>;
 }
 
 const DAY_MS = 86_400_000;
@@ -132,6 +135,16 @@ export async function openStage(onTestFinished: (cleanUp: () => Promise<void>) =
       const app = await bootDispatcher({ databaseUrl: proxy.url, env });
       dispatchers.push(app);
       return app;
+    },
+    async untilSessionsEnded() {
+      const ended = async (): Promise<boolean> =>
+        (
+          await database.pool.query(
+            `select from pg_stat_activity
+             where datname = current_database() and application_name like 'waybill-dispatcher%'`,
+          )
+        ).rowCount === 0;
+      await waitFor(ended, { what: 'the end of the dispatchers’ sessions' });
     },
     async countClaimed() {
       const { rows } = await database.pool.query<{ claimed: number }>(
