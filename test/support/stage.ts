@@ -55,6 +55,11 @@ export interface Stage {
 
 const DAY_MS = 86_400_000;
 
+const SESSIONS = `
+select from pg_stat_activity
+where datname = current_database() and application_name like 'waybill-dispatcher%'
+`;
+
 /** Settings that let a lease lapse in 3 s: attempts of at most 1 s, four quick retries, polling at 50 ms. */
 export const QUICK: Environment = {
   WAYBILL_LEASE_MS: '3000',
@@ -137,14 +142,9 @@ export async function openStage(onTestFinished: (cleanUp: () => Promise<void>) =
       return app;
     },
     async untilSessionsEnded() {
-      const ended = async (): Promise<boolean> =>
-        (
-          await database.pool.query(
-            `select from pg_stat_activity
-             where datname = current_database() and application_name like 'waybill-dispatcher%'`,
-          )
-        ).rowCount === 0;
-      await waitFor(ended, { what: 'the end of the dispatchers’ sessions' });
+      await waitFor(async () => (await database.pool.query(SESSIONS)).rowCount === 0, {
+        what: 'the end of the dispatchers’ sessions',
+      });
     },
     async countClaimed() {
       const { rows } = await database.pool.query<{ claimed: number }>(

@@ -126,7 +126,6 @@ export class Engine {
     const deadline = delay(this.#config.graceMs + CLOSE_MS, 'too late', { signal: gaveUp.signal });
     const ended = await Promise.race([this.#end(), deadline]);
     gaveUp.abort();
-    deadline.catch(() => undefined);
     clearTimeout(abort);
     if (ended === 'too late')
       this.logger.warn({ event: 'dispatcher.cut_short', unrecorded: this.recorder.unrecorded });

@@ -26,6 +26,7 @@ export class UpkeepService {
   reap(): Promise<void> {
     return this.#once('reap', async () => {
       const { db, recorder, retry } = this.engine;
+      if (recorder.cutOff) return;
       const { lapsed, next } = await reapStep(db, this.#reapPlace, retry, Math.random);
       this.#reapPlace = next;
       if (lapsed.length === 0) return;
