@@ -36,7 +36,7 @@ const readAttempts = async (stage: Stage, deliveryId: string): Promise<AttemptRo
 const countOf = (stage: Stage, piece: string): number =>
   [...stage.proxy.statements].find(([sql]) => sql.includes(piece))?.[1] ?? 0;
 
-describe.concurrent('attempts', () => {
+describe.concurrent('attempts', { timeout: 120_000 }, () => {
   it.for([16, 5])(
     '[row 33] end after %i failures, and the delivery is never claimed again',
     async (limit, { onTestFinished }) => {
@@ -222,7 +222,7 @@ const readDeath = async (stage: Stage): Promise<unknown> => (await stage.pool.qu
 const ALIVE = { state: 'pending', attempt_count: 1, attempts: 1, dead_letters: 0, reason: null, owed: 1 };
 const DEAD = { state: 'dead', attempt_count: 2, attempts: 2, dead_letters: 1, reason: 'exhausted', owed: 0 };
 
-describe.concurrent('exhaustion', () => {
+describe.concurrent('exhaustion', { timeout: 120_000 }, () => {
   // One retry is the shortest schedule: the first of the two attempts is put there by `spendFirstAttempt`.
   const env = { ...QUICK, WAYBILL_RETRY_SCHEDULE: '60', WAYBILL_LEASE_MS: '20000' };
 

@@ -5,7 +5,7 @@ import { openStage, QUICK_ATTEMPTS } from '../support/stage.js';
 import { CLAIM } from '../support/statements.js';
 import { waitFor } from '../support/wait-for.js';
 
-describe.concurrent('while the database is away', () => {
+describe.concurrent('while the database is away', { timeout: 120_000 }, () => {
   it('[F6] [F7] outcomes are kept beyond their leases, and nothing that arrived is sent again', async ({
     onTestFinished,
   }) => {

@@ -6,7 +6,7 @@ import { waitFor } from '../support/wait-for.js';
 
 const UNHURRIED = { ...QUICK, WAYBILL_ATTEMPT_TIMEOUT_MS: '10000', WAYBILL_LEASE_MS: '30000' };
 
-describe.concurrent('a record that the database refuses', () => {
+describe.concurrent('a record that the database refuses', { timeout: 120_000 }, () => {
   it('[row 36] [I3] for one answer’s content costs that attempt its text, and its batch mates nothing', async ({
     onTestFinished,
   }) => {

@@ -135,7 +135,7 @@ const POINTS: readonly Point[] = [
   },
 ];
 
-describe.concurrent('a dispatcher that is killed', () => {
+describe.concurrent('a dispatcher that is killed', { timeout: 120_000 }, () => {
   it.for(POINTS)(
     '[row 21] [F1] $name loses nothing, and counts what it sent',
     async (point, { onTestFinished }) => {

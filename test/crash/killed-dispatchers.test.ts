@@ -31,7 +31,7 @@ async function expectAllArrived(stage: Stage): Promise<void> {
   expect([...states]).toEqual([['succeeded', EVENTS]]);
 }
 
-describe.concurrent('SIGKILL', () => {
+describe.concurrent('SIGKILL', { timeout: 120_000 }, () => {
   it('[row 21] [F1] of the dispatcher with deliveries in progress loses none of 200', async ({
     onTestFinished,
   }) => {
