@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { Client } from 'pg';
@@ -35,7 +36,7 @@ const readAttempts = async (stage: Stage, deliveryId: string): Promise<AttemptRo
 const countOf = (stage: Stage, piece: string): number =>
   [...stage.proxy.statements].find(([sql]) => sql.includes(piece))?.[1] ?? 0;
 
-describe.concurrent('attempts', () => {
+describe.concurrent('attempts', { timeout: 120_000 }, () => {
   it.for([16, 5])(
     '[row 33] end after %i failures, and the delivery is never claimed again',
     async (limit, { onTestFinished }) => {
@@ -110,8 +111,8 @@ describe.concurrent('attempts', () => {
       recorded_at.getTime(),
     ]);
     // Started by the dispatcher's count of the database's clock, which may run ahead by a claim's round trip.
-    for (const [index, time] of times.entries())
-      if (index > 0) expect(time).toBeGreaterThanOrEqual(times[index - 1]! - 250);
+    const stepsBack = times.slice(1).filter((time, index) => time < times[index]! - 250);
+    expect(stepsBack).toEqual([]);
     expect(rows[2]!.duration_ms).toBeGreaterThanOrEqual(990);
     const unsent = sent === first ? second! : first!;
     expect(await readAttempts(stage, unsent.deliveryId)).toEqual([]);
@@ -152,13 +153,10 @@ describe.concurrent('attempts', () => {
     const settled = await expectSettled(stage, { attemptLimit: 5 });
     for (const { deliveryId, endpointId } of published) {
       const isGood = endpointId === stage.endpointId;
-      expect(settled.get(deliveryId)).toMatchObject(
-        isGood ? { state: 'succeeded', attemptCount: 1 } : { state: 'dead', attemptCount: 1 },
-      );
-      if (!isGood)
-        expect(await readAttempts(stage, deliveryId)).toMatchObject([
-          { number: 1, error_kind: 'unsendable' },
-        ]);
+      const state = isGood ? 'succeeded' : 'dead';
+      expect(settled.get(deliveryId)).toMatchObject({ state, attemptCount: 1 });
+      const [attempt] = await readAttempts(stage, deliveryId);
+      expect(attempt!.error_kind).toBe(isGood ? null : 'unsendable');
     }
     expect(stage.receiver.requests.length).toBe(5);
     const { rows } = await pool.query(
@@ -184,13 +182,7 @@ describe.concurrent('attempts', () => {
     onTestFinished,
   }) => {
     const stage = await openStage(onTestFinished);
-    const dripping = await startRawReceiver(async ({ socket }) => {
-      for (const byte of 'HTTP/1.1 200 OK\r\n') {
-        if (socket.destroyed) return;
-        socket.write(byte);
-        await sleep(300);
-      }
-    });
+    const dripping = await startRawReceiver(({ socket }) => void drip(socket));
     onTestFinished(() => dripping.close());
     await stage.pool.query('update waybill.endpoints set url = $1', [`http://127.0.0.1:${dripping.port}/`]);
     await stage.boot({ ...QUICK, WAYBILL_RETRY_SCHEDULE: '0' });
@@ -208,6 +200,15 @@ describe.concurrent('attempts', () => {
   });
 });
 
+/** Sends the head of a response so slowly that it does not end in time. */
+async function drip(socket: Socket): Promise<void> {
+  for (const byte of 'HTTP/1.1 200 OK\r\n') {
+    if (socket.destroyed) return;
+    socket.write(byte);
+    await sleep(300);
+  }
+}
+
 /** One snapshot of all that a dying delivery changes. */
 const READ_DEATH = `
 select d.state, d.attempt_count,
@@ -217,11 +218,11 @@ select d.state, d.attempt_count,
   (select count(*)::integer from waybill.delivery_queue) as owed
 from waybill.deliveries d
 `;
+const readDeath = async (stage: Stage): Promise<unknown> => (await stage.pool.query(READ_DEATH)).rows[0];
 const ALIVE = { state: 'pending', attempt_count: 1, attempts: 1, dead_letters: 0, reason: null, owed: 1 };
 const DEAD = { state: 'dead', attempt_count: 2, attempts: 2, dead_letters: 1, reason: 'exhausted', owed: 0 };
 
-describe.concurrent('exhaustion', () => {
-  const readDeath = async (stage: Stage): Promise<unknown> => (await stage.pool.query(READ_DEATH)).rows[0];
+describe.concurrent('exhaustion', { timeout: 120_000 }, () => {
   // One retry is the shortest schedule: the first of the two attempts is put there by `spendFirstAttempt`.
   const env = { ...QUICK, WAYBILL_RETRY_SCHEDULE: '60', WAYBILL_LEASE_MS: '20000' };
 

@@ -7,7 +7,7 @@ import { waitFor } from '../support/wait-for.js';
 
 const EXIT_DEADLINE_MS = 25_000;
 
-describe.concurrent('dispatchers', () => {
+describe.concurrent('dispatchers', { timeout: 120_000 }, () => {
   it('[row 24] [F4] that are alike in every setting cannot write under each other’s claims', async ({
     onTestFinished,
   }) => {
@@ -98,7 +98,7 @@ describe.concurrent('dispatchers', () => {
   });
 });
 
-describe.concurrent('SIGTERM', () => {
+describe.concurrent('SIGTERM', { timeout: 120_000 }, () => {
   it('[row 27] in mid-batch lets what is in flight end, claims no more and loses nothing', async ({
     onTestFinished,
   }) => {

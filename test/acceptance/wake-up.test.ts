@@ -26,7 +26,7 @@ async function publishAndWait(stage: Stage, count: number, gapMs = 0): Promise<n
   return performance.now() - startedAt;
 }
 
-describe.concurrent('a sleeping dispatcher', () => {
+describe.concurrent('a sleeping dispatcher', { timeout: 120_000 }, () => {
   it('[row 30] sends two events 5 ms apart at once, although it polls every 5 s only', async ({
     onTestFinished,
   }) => {

@@ -15,9 +15,9 @@ it('[H02] [F4] a worker that was paused beyond its lease cannot undo what anothe
   await receiver.waitFor(1);
   a.pause();
   expect(await stage.countClaimed()).toBe(1);
-  receiver.onRequest(({ header }) => {
+  receiver.onRequest((arrived) => {
     // From the second attempt on requests are answered; the first stays held.
-    if (header('waybill-attempt') === '2')
+    if (arrived.header('waybill-attempt') === '2')
       receiver.release((request) => (request.header('waybill-attempt') === '1' ? 500 : 200));
   });
   await stage.boot(QUICK);

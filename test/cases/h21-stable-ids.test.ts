@@ -30,21 +30,22 @@ it('[H21] [row 59] ids stay the same over retries and replay, while number, time
   await expectSettled(stage, { attemptLimit: 6 });
 
   const requests = receiver.requestsFor(main.wireId);
-  const valuesOf = (name: string) => requests.map(({ header }) => header(name));
-  const all = (value: string) => Array.from({ length: 5 }, () => value);
+  const valuesOf = (name: string) => requests.map((request) => request.header(name));
   expect(valuesOf('waybill-attempt')).toEqual(['1', '2', '3', '4', '5']);
-  expect(valuesOf('webhook-id')).toEqual(all(main.wireId));
-  expect(valuesOf('idempotency-key')).toEqual(all(main.wireId));
-  expect(valuesOf('waybill-event-id')).toEqual(all(`evt_${main.eventId.replaceAll('-', '')}`));
+  expect(valuesOf('webhook-id')).toEqual(fiveTimes(main.wireId));
+  expect(valuesOf('idempotency-key')).toEqual(fiveTimes(main.wireId));
+  expect(valuesOf('waybill-event-id')).toEqual(fiveTimes(`evt_${main.eventId.replaceAll('-', '')}`));
   const times = valuesOf('webhook-timestamp').map(Number);
+  // The retries are more than a second apart; the replay may come in the same second as the success before it.
+  expect(new Set(times.slice(0, 4)).size).toBe(4);
+  expect(times.toSorted((a, b) => a - b)).toEqual(times);
   for (const [index, time] of times.entries()) {
-    if (index > 0) expect(time).toBeGreaterThan(times[index - 1]!);
     // Whole seconds, rounded down, of this attempt: within one second of the receiver's clock, and one for the way.
     expect(requests[index]!.at / 1000 - time).toBeGreaterThan(-1);
     expect(requests[index]!.at / 1000 - time).toBeLessThan(2);
   }
   for (const request of requests) verifyOrThrow(request, stage.secret);
-  expect(new Set(valuesOf('webhook-signature')).size).toBe(5);
+  expect(new Set(valuesOf('webhook-signature').slice(0, 4)).size).toBe(4);
   expect(() => verifyOrThrow(requests[0]!, other.secret)).toThrow('No matching signature');
 
   const [twin] = receiver.requestsFor(second.wireId);
@@ -53,8 +54,13 @@ it('[H21] [row 59] ids stay the same over retries and replay, while number, time
   verifyOrThrow(twin!, other.secret);
 });
 
+const fiveTimes = (value: string): string[] => Array.from({ length: 5 }, () => value);
+
 /** The check of the specification's own library, over the bytes as they came. */
-function verifyOrThrow({ body, header }: ReceivedRequest, secret: string): void {
+function verifyOrThrow(request: ReceivedRequest, secret: string): void {
   const names = ['webhook-id', 'webhook-timestamp', 'webhook-signature'];
-  new Webhook(secret).verify(body, Object.fromEntries(names.map((name) => [name, header(name) ?? ''])));
+  new Webhook(secret).verify(
+    request.body,
+    Object.fromEntries(names.map((name) => [name, request.header(name) ?? ''])),
+  );
 }

@@ -4,7 +4,7 @@ import { expectSettled } from '../support/expect-settled.js';
 import { openStage, QUICK, QUICK_ATTEMPTS } from '../support/stage.js';
 import { waitFor } from '../support/wait-for.js';
 
-describe.concurrent('[H23] SIGTERM to a dispatcher', () => {
+describe.concurrent('[H23] SIGTERM to a dispatcher', { timeout: 120_000 }, () => {
   it('[H23] [row 27] ends and records its 100 requests in flight, and none is sent twice', async ({
     onTestFinished,
   }) => {

@@ -24,13 +24,16 @@ type CleanUp = (cleanUp: () => Promise<void>) => void;
 const atStatement =
   (match: string, moment: 'before' | 'after'): Arrange =>
   async (stage, victim) => {
+    // Two records may be under way: none of them gets through.
     const fault = stage.proxy.on(match, {
       moment,
       action: { run: async () => void (await victim().kill()) },
+      times: Infinity,
     });
     await stage.publish(EVENTS);
     await fault.hit;
-    expect(fault.hits).toBe(1);
+    expect(fault.hits).toBeGreaterThan(0);
+    fault.remove();
   };
 
 /** Kills on the first whole request, which then never gets an answer. */
@@ -56,24 +59,23 @@ const inMidRecord: Arrange = async (stage, victim, onTestFinished) => {
   await stage.publish(EVENTS, { hint: false });
   await holder.query('begin');
   await holder.query('select from waybill.deliveries for update');
-  const waiting = await waitFor(
-    async () => {
-      const { rows } = await stage.pool.query<{ pid: number }>(
-        `select pid from pg_stat_activity
-         where datname = current_database() and wait_event_type = 'Lock' and query like '%${RECORD}%'`,
-      );
-      return rows[0];
-    },
+  const waiting = `wait_event_type = 'Lock' and query like '%${RECORD}%'`;
+  await waitFor(
+    async () =>
+      (
+        await stage.pool.query(
+          `select from pg_stat_activity where datname = current_database() and ${waiting}`,
+        )
+      ).rowCount,
     { what: 'a record in its middle' },
   );
   await victim().kill();
-  // The session notices its client's death only when it answers: end it here, in its middle.
-  await stage.pool.query('select pg_terminate_backend($1)', [waiting.pid]);
-  await waitFor(
-    async () =>
-      (await stage.pool.query('select from pg_stat_activity where pid = $1', [waiting.pid])).rowCount === 0,
-    { what: 'the end of that session' },
+  // A session notices its client's death only when it answers: end them here, in their middle.
+  await stage.pool.query(
+    `select pg_terminate_backend(pid) from pg_stat_activity
+     where datname = current_database() and application_name = 'waybill-dispatcher'`,
   );
+  await stage.untilSessionsEnded();
   await holder.query('rollback');
 };
 
@@ -133,7 +135,7 @@ const POINTS: readonly Point[] = [
   },
 ];
 
-describe.concurrent('a dispatcher that is killed', () => {
+describe.concurrent('a dispatcher that is killed', { timeout: 120_000 }, () => {
   it.for(POINTS)(
     '[row 21] [F1] $name loses nothing, and counts what it sent',
     async (point, { onTestFinished }) => {
@@ -143,6 +145,7 @@ describe.concurrent('a dispatcher that is killed', () => {
       const victim = await stage.boot(env);
       await point.arrange(stage, () => victim, onTestFinished);
       expect(await victim.exited).toEqual({ code: null, signal: 'SIGKILL' });
+      await stage.untilSessionsEnded();
       const { rows } = await stage.pool.query('select count(*)::integer as attempts from waybill.attempts');
       const left = {
         claimed: await stage.countClaimed(),

@@ -31,7 +31,7 @@ async function expectAllArrived(stage: Stage): Promise<void> {
   expect([...states]).toEqual([['succeeded', EVENTS]]);
 }
 
-describe.concurrent('SIGKILL', () => {
+describe.concurrent('SIGKILL', { timeout: 120_000 }, () => {
   it('[row 21] [F1] of the dispatcher with deliveries in progress loses none of 200', async ({
     onTestFinished,
   }) => {
@@ -40,12 +40,13 @@ describe.concurrent('SIGKILL', () => {
     await stage.publish(EVENTS);
     await stage.receiver.waitFor(60);
     await first.kill();
+    await stage.untilSessionsEnded();
     const inProgress = await stage.countClaimed();
     expect(inProgress).toBeGreaterThan(0);
     expect(stage.receiver.uniqueDeliveries().length).toBeLessThan(EVENTS);
     await stage.boot(ENV);
     await expectAllArrived(stage);
-    expect(await countLapsed(stage)).toBe(inProgress);
+    expect((await readLapsed(stage)).length).toBe(inProgress);
   });
 
   it('[row 21] [F1] of two dispatchers out of three, one after the other, loses none of 200', async ({
@@ -54,35 +55,34 @@ describe.concurrent('SIGKILL', () => {
     const stage = await openCrashStage(onTestFinished);
     const [first, second] = await Promise.all([stage.boot(ENV), stage.boot(ENV), stage.boot(ENV)]);
     await stage.publish(EVENTS);
-    let inProgress = 0;
+    const claimsAtKills: string[][] = [];
     for (const victim of [first, second]) {
-      await stage.receiver.waitFor(stage.receiver.requests.length + 20);
+      await stage.receiver.waitFor(stage.receiver.requests.length + 30);
       victim.pause();
-      const claimed = await readClaims(stage);
-      // The living work on: what is still under the same claim after 40 more requests is the paused one's.
-      await stage.receiver.waitFor(stage.receiver.requests.length + 40);
-      const now = new Set(await readClaims(stage));
-      const heldByVictim = claimed.filter((claim) => now.has(claim)).length;
-      expect(heldByVictim).toBeGreaterThan(0);
-      inProgress += heldByVictim;
+      claimsAtKills.push(await readClaims(stage));
       await victim.kill();
     }
+    expect(stage.receiver.uniqueDeliveries().length).toBeLessThan(EVENTS);
     await expectAllArrived(stage);
-    expect(await countLapsed(stage)).toBeGreaterThanOrEqual(inProgress);
+    // Of what was claimed when a victim stood still, its own share lapsed, and only that.
+    const lapsed = new Set(await readLapsed(stage));
+    for (const claims of claimsAtKills)
+      expect(claims.filter((claim) => lapsed.has(claim)).length).toBeGreaterThan(0);
   });
 });
 
-/** Every claim of this moment: a delivery and its token. */
+/** Every claim of this moment: a delivery and the number of its attempt. */
 async function readClaims(stage: Stage): Promise<string[]> {
   const { rows } = await stage.pool.query<{ claim: string }>(
-    `select delivery_id || ' ' || claim_token as claim from waybill.delivery_queue where claim_token is not null`,
+    `select event_id || ' ' || attempt_count as claim from waybill.delivery_queue where claim_token is not null`,
   );
   return rows.map(({ claim }) => claim);
 }
 
-async function countLapsed(stage: Stage): Promise<number> {
-  const { rows } = await stage.pool.query<{ lapsed: number }>(
-    `select count(*)::integer as lapsed from waybill.attempts where outcome = 'lease_expired'`,
+/** Every claim whose lease ran out. */
+async function readLapsed(stage: Stage): Promise<string[]> {
+  const { rows } = await stage.pool.query<{ claim: string }>(
+    `select event_id || ' ' || number as claim from waybill.attempts where outcome = 'lease_expired'`,
   );
-  return rows[0]!.lapsed;
+  return rows.map(({ claim }) => claim);
 }

@@ -69,9 +69,10 @@ export async function expectSettled(
       .map(([what]) => `${wireId} ${what}: ${JSON.stringify(row)}, ${requests.length} requests`);
   });
   expect(faults).toEqual([]);
-  for (const { process: child, logText } of stage.dispatchers) {
+  for (const app of stage.dispatchers) {
+    const child = app.process;
     const diedByItself = (child.exitCode ?? 0) !== 0 || !['SIGKILL', null].includes(child.signalCode);
-    expect(diedByItself ? logText() : '').toBe('');
+    expect(diedByItself ? app.logText() : '').toBe('');
   }
   return new Map(
     rows.map((row) => [

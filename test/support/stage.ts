@@ -11,6 +11,7 @@ import { createTestDatabase } from './database.js';
 import { type PgProxy, startPgProxy } from './pg-proxy.js';
 import { type Receiver, startReceiver } from './receiver.js';
 import { createTenantWithKey } from './tenant.js';
+import { waitFor } from './wait-for.js';
 
 /** One event as it was accepted, with one of the deliveries it is owed. */
 export interface PublishedDelivery {
@@ -48,9 +49,16 @@ export interface Stage {
   boot(env?: Environment): Promise<RunningApp>;
   /** How many deliveries are under a claim at this moment. */
   countClaimed(): Promise<number>;
+  /** Resolves when PostgreSQL has ended every session of the dispatchers: what the killed ones asked for is over. */
+  untilSessionsEnded(): Promise<void>;
 }
 
 const DAY_MS = 86_400_000;
+
+const SESSIONS = `
+select from pg_stat_activity
+where datname = current_database() and application_name like 'waybill-dispatcher%'
+`;
 
 /** Settings that let a lease lapse in 3 s: attempts of at most 1 s, four quick retries, polling at 50 ms. */
 export const QUICK: Environment = {
@@ -132,6 +140,11 @@ export async function openStage(onTestFinished: (cleanUp: () => Promise<void>) =
       const app = await bootDispatcher({ databaseUrl: proxy.url, env });
       dispatchers.push(app);
       return app;
+    },
+    async untilSessionsEnded() {
+      await waitFor(async () => (await database.pool.query(SESSIONS)).rowCount === 0, {
+        what: 'the end of the dispatchers’ sessions',
+      });
     },
     async countClaimed() {
       const { rows } = await database.pool.query<{ claimed: number }>(

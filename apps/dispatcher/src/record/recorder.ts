@@ -8,6 +8,7 @@ const FLUSHES_MAX = 2;
 const BACKOFF_MAX_MS = 2_000;
 /** SQLSTATE classes that blame the data: cardinality, data exception, integrity, program limit. All others pass by. */
 const REFUSED_DATA = /^(21|22|23|54)/;
+const STATEMENT_TIMEOUT = '57014';
 
 /** What the recorder tells those who watch it. */
 export interface RecorderEvents {
@@ -19,6 +20,7 @@ export interface RecorderEvents {
  *
  *   settled --flush--> recorded
  *     flush fails, data refused   → halves, until the bad row stands alone and is recorded without its odd parts
+ *     flush takes too long        → halves as well
  *     flush fails otherwise       → the same batch again, with backoff; repeating it is harmless
  *
  * Nothing is dropped while the process lives; if it dies, leases lapse and reap tells the story.
@@ -31,12 +33,22 @@ export class Recorder {
   #timer: NodeJS.Timeout | null = null;
   #flushes = 0;
   #unrecorded = 0;
+  #cutOff = false;
+  readonly #cutOffBatches = new Set<readonly SettledAttempt[]>();
   #idle: (() => void)[] = [];
 
   constructor(db: Queryable, logger: Logger, events: RecorderEvents) {
     this.#db = db;
     this.#logger = logger;
     this.#events = events;
+  }
+
+  /**
+   * True from the moment the database could not be reached until what piled up meanwhile is through. Reap must wait
+   * that long: it would expire the very claims whose outcomes stand here, and have those deliveries sent again.
+   */
+  get cutOff(): boolean {
+    return this.#cutOff;
   }
 
   /** Outcomes that are not yet in the database. */
@@ -107,13 +119,24 @@ export class Recorder {
     for (let failures = 0; ; failures += 1) {
       try {
         const moved = await recordAttempts(this.#db, batch);
+        this.#cutOffBatches.delete(batch);
+        if (this.#cutOffBatches.size === 0 && this.#waiting.length === 0) this.#cutOff = false;
         for (const settled of batch) this.#events.recorded(settled, moved.has(settled.deliveryId));
         return;
       } catch (error) {
         const state = sqlState(error);
-        const again = isDatabaseUnavailable(error) || (state !== null && !REFUSED_DATA.test(state));
+        const unreachable = isDatabaseUnavailable(error);
+        if (unreachable) {
+          this.#cutOff = true;
+          this.#cutOffBatches.add(batch);
+        }
+        const tooSlow = state === STATEMENT_TIMEOUT && batch.length > 1;
+        const again = unreachable || (state !== null && !tooSlow && !REFUSED_DATA.test(state));
         this.#logger.warn({ event: 'record.failed', count: batch.length, again, err: error });
-        if (!again) return this.#split(batch, error);
+        if (!again) {
+          this.#cutOffBatches.delete(batch);
+          return this.#split(batch, error);
+        }
         await delay(Math.min(BACKOFF_MAX_MS, 50 * 2 ** failures));
       }
     }

@@ -40,7 +40,7 @@ export type Delivered =
   | { readonly kind: 'unsent'; readonly reason: string; readonly retryInMs: number }
   | { readonly kind: 'abandoned' };
 
-/** A fault of our own before the first byte, such as secrets that could not be read, must not turn into a busy loop. */
+/** A fault of our own before the first byte, such as secrets that came late or not at all, must not turn into a busy loop. */
 const OUR_FAULT_RETRY_MS = 1_000;
 
 /**
@@ -63,7 +63,7 @@ export async function deliver(
   }
   const startedAtMs = clock();
   if (delivery.leaseUntilMs - startedAtMs < settings.attemptTimeoutMs + settings.recordMarginMs) {
-    return { kind: 'unsent', reason: 'the lease is nearly over', retryInMs: 0 };
+    return { kind: 'unsent', reason: 'the lease is nearly over', retryInMs: OUR_FAULT_RETRY_MS };
   }
   let request;
   try {

@@ -46,14 +46,28 @@ export async function reapStep(
   const expired = await expireDeliveries(db, { from, until }, ROWS_PER_STEP);
   // A full answer means that this stretch holds more: stay on it.
   const next = lapsed.length === ROWS_PER_STEP || expired === ROWS_PER_STEP ? from : until;
+  const spread = spreadEvenly(lapsed.length, random);
   return {
-    lapsed: lapsed.map((claim) => settleLapsed(claim, retry, random)),
+    lapsed: lapsed.map((claim, index) => settleLapsed(claim, { ...retry, jitter: 1 }, spread[index]!)),
     expired,
     next: { block: next },
   };
 }
 
-function settleLapsed(claim: LapsedClaim, retry: RetryPolicy, random: () => number): SettledAttempt {
+/**
+ * One number in each of `count` equal parts of [0, 1), in random order. Claims that lapse together were in flight
+ * together, and one of them may be what killed the worker: evenly apart over twice their wait, it meets few of the
+ * others again. With the policy's own jitter the whole batch was sent again with it, and died with it at the limit.
+ */
+export function spreadEvenly(count: number, random: () => number): number[] {
+  const parts = Array.from({ length: count }, (_, part) => ({
+    order: random(),
+    value: (part + random()) / count,
+  }));
+  return parts.toSorted((a, b) => a.order - b.order).map(({ value }) => value);
+}
+
+function settleLapsed(claim: LapsedClaim, retry: RetryPolicy, spread: number): SettledAttempt {
   const { tenantId, endpointId, eventId, deliveryId, claimToken, attemptNumber, endpointRevision } = claim;
   const attempt = {
     outcome: 'lease_expired',
@@ -71,7 +85,7 @@ function settleLapsed(claim: LapsedClaim, retry: RetryPolicy, random: () => numb
     nowMs: claim.databaseNowMs,
     unsendable: false,
   };
-  const outcome = decideOutcome(attempt, standing, retry, random());
+  const outcome = decideOutcome(attempt, standing, retry, spread);
   return {
     tenantId,
     endpointId,

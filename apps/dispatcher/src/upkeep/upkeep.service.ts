@@ -26,6 +26,7 @@ export class UpkeepService {
   reap(): Promise<void> {
     return this.#once('reap', async () => {
       const { db, recorder, retry } = this.engine;
+      if (recorder.cutOff) return;
       const { lapsed, expired, next } = await reapStep(db, this.#reapPlace, retry, Math.random);
       this.#reapPlace = next;
       if (expired > 0) this.engine.logger.warn({ event: 'delivery.expired', count: expired });
