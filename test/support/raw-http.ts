@@ -11,6 +11,8 @@ export interface RawAnswer {
 export interface RawOptions {
   /** End our side after the last byte, as a client that has nothing more to say. */
   readonly end?: boolean;
+  /** The same, but only when no answer has come for so long. Node gives no answer to a client that ends before it. */
+  readonly endAfterMs?: number;
   /** How many final answers to wait for; the socket's end settles it earlier. */
   readonly answers?: number;
   readonly timeoutMs?: number;
@@ -33,7 +35,7 @@ export interface RawConversation {
 export function sendRaw(
   url: string,
   bytes: Buffer | string | readonly (Buffer | string)[],
-  { end = false, answers: wanted = 1, timeoutMs = 20_000 }: RawOptions = {},
+  { end = false, endAfterMs, answers: wanted = 1, timeoutMs = 20_000 }: RawOptions = {},
 ): Promise<RawConversation> {
   const { hostname, port } = new URL(url);
   const pieces = Array.isArray(bytes) ? bytes : [bytes];
@@ -48,6 +50,7 @@ export function sendRaw(
       if (settled) return;
       settled = true;
       clearTimeout(timer);
+      clearTimeout(enough);
       socket.destroy();
       resolve({ answers, interim, rest: pending, closed });
     };
@@ -61,6 +64,7 @@ export function sendRaw(
         ),
       );
     }, timeoutMs);
+    const enough = endAfterMs === undefined ? undefined : setTimeout(() => socket.end(), endAfterMs);
     socket.on('error', () => undefined);
     socket.on('close', () => {
       closed = true;
