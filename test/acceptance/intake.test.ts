@@ -169,6 +169,18 @@ describe.each(Object.entries(DOORS))('%s', (_door, { post, commit, owed }) => {
   });
 });
 
+it('[F5] answers 503 when a lock is held for too long, and takes the event when it is free again', async () => {
+  const holder = await stage.pool.connect();
+  await holder.query('begin');
+  await holder.query('lock table waybill.events in access exclusive mode');
+  expectProblem(await stage.client.publish('three.locked', { mark: 'locked' }), 503, 'database_unavailable');
+  await holder.query('commit');
+  holder.release();
+  expect(await seenByFreshConnection('locked')).toEqual(NOTHING);
+  expect(await stage.client.publish('three.locked', { mark: 'locked' })).toMatchObject({ status: 201 });
+  expect(await seenByFreshConnection('locked')).toEqual({ events: 1, deliveries: 3, queued: 3 });
+});
+
 async function openTransactions(): Promise<number> {
   const { rowCount } = await stage.pool.query(
     `select 1 from pg_stat_activity
