@@ -9,47 +9,50 @@ import {
 import type { DeliveryState } from './types.js';
 
 /**
- * The state that is asked for may be a derived one, so it is judged on the shown state; the stored states it can stand
- * on narrow the rows first. What is owed or dead is few among many: there the rows are narrowed by the small table that
- * holds exactly those, so that a page of them never reads a long history of successes.
+ * Keys first, in order and no more than are needed, then each one's row as it is shown: the state that is asked for may
+ * be a derived one and is judged on that row. `offset 0` keeps the planner from turning the look-ups into joins that
+ * read whole days (a page of one day among 50,000 deliveries read 16,767 events).
  */
-const listDeliveriesAmong = (narrow: string): string => `
-select *
+const listFrom = (keys: string): string => `
+select shown.*
 from (
+  select k.tenant_id, k.event_id, k.endpoint_id
+  from ${keys}
+    and k.tenant_id = $1
+    and ($2::uuid is null or (k.event_id, k.endpoint_id) < ($2, $3::uuid))
+    and ($4::uuid is null or k.endpoint_id = $4)
+    and ($5::uuid is null or k.event_id = $5)
+    and ($7::timestamptz is null or k.event_id >= waybill.id_floor($7 + interval '1 millisecond'))
+    and ($8::timestamptz is null or k.event_id < waybill.id_floor($8))
+) key
+cross join lateral (
   select ${DELIVERY_COLUMNS}
   from ${DELIVERY_TABLES}
-  where d.tenant_id = $1
-    and ($2::uuid is null or (d.event_id <= $2 and (d.event_id, d.endpoint_id) < ($2, $3::uuid)))
-    and ($4::uuid is null or d.endpoint_id = $4)
-    and ($5::uuid is null or d.event_id = $5)
-    and ($6::text[] is null or d.state = any($6))
-    and ($8::timestamptz is null or d.event_id >= waybill.id_floor($8 + interval '1 millisecond'))
-    and ($9::timestamptz is null or d.event_id < waybill.id_floor($9))
-    ${narrow}
+  where d.tenant_id = key.tenant_id and d.event_id = key.event_id and d.endpoint_id = key.endpoint_id
+  offset 0
 ) shown
-where ($7::text is null or state = $7)
-order by event_id desc, endpoint_id desc
-limit $10
+where ($6::text is null or shown.state = $6)
+order by key.event_id desc, key.endpoint_id desc
+limit $9
 `;
 
-const LIST_ALL = listDeliveriesAmong('');
-const LIST_OWED = listDeliveriesAmong('and (q.tenant_id, q.event_id, q.endpoint_id) is not null');
-const LIST_DEAD = listDeliveriesAmong(`and exists (
-      select from waybill.dead_letters l
-      where l.tenant_id = d.tenant_id and l.event_id = d.event_id and l.endpoint_id = d.endpoint_id and l.resolved_at is null
-    )`);
+const LIST_DELIVERIES = listFrom(`waybill.deliveries k
+  where ($6::text is null or k.state = $6)`);
 
-/** The stored states a shown state can stand on, and the statement that finds them. */
-const BY_STATE: Readonly<
-  Record<DeliveryState, { readonly stored: readonly string[]; readonly text: string }>
-> = {
-  pending: { stored: ['pending'], text: LIST_OWED },
-  failed: { stored: ['failed'], text: LIST_OWED },
-  in_progress: { stored: ['pending', 'failed'], text: LIST_OWED },
-  held: { stored: ['pending', 'failed'], text: LIST_OWED },
-  dead: { stored: ['dead'], text: LIST_DEAD },
-  succeeded: { stored: ['succeeded'], text: LIST_ALL },
-  cancelled: { stored: ['cancelled'], text: LIST_ALL },
+/** What is owed has a queue row, and what is dead an unresolved dead letter: a few beside a long history. */
+const LIST_OWED = listFrom(`waybill.delivery_queue k
+  where true`);
+const LIST_DEAD = listFrom(`waybill.dead_letters k
+  where k.resolved_at is null`);
+
+const STATEMENTS: Readonly<Record<DeliveryState, string>> = {
+  pending: LIST_OWED,
+  failed: LIST_OWED,
+  in_progress: LIST_OWED,
+  held: LIST_OWED,
+  dead: LIST_DEAD,
+  succeeded: LIST_DELIVERIES,
+  cancelled: LIST_DELIVERIES,
 };
 
 export interface DeliveryFilter {
@@ -70,16 +73,14 @@ export async function listDeliveries(
   tenantId: string,
   filter: DeliveryFilter,
 ): Promise<DeliveryView[]> {
-  const state = filter.state === null ? null : BY_STATE[filter.state];
   const { rows } = await db.query<DeliveryRow>({
-    text: state?.text ?? LIST_ALL,
+    text: filter.state === null ? LIST_DELIVERIES : STATEMENTS[filter.state],
     values: [
       tenantId,
       filter.after?.eventId ?? null,
       filter.after?.endpointId ?? null,
       filter.endpointId,
       filter.eventId,
-      state?.stored ?? null,
       filter.state,
       filter.createdAfter,
       filter.createdBefore,

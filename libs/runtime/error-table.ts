@@ -15,6 +15,7 @@ export const ERRORS = {
   unsupported_content_type: { status: 415, title: 'The body must be application/json.' },
   unsupported_content_encoding: { status: 415, title: 'Compressed request bodies are not accepted.' },
   request_timeout: { status: 408, title: 'The request did not arrive in time.' },
+  headers_too_large: { status: 431, title: 'The request line and headers are too large.' },
 
   // The request as content
   unknown_field: { status: 422, title: 'A field is not known here.' },

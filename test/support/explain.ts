@@ -13,7 +13,7 @@ export interface PlanNode {
   readonly Plans?: readonly PlanNode[];
 }
 
-/** A client that plans as the dispatcher's sessions do and keeps the plan of the last statement it ran. */
+/** A client that keeps the plan of the last statement it ran. */
 export interface ExplainingClient {
   query<Row extends QueryResultRow>(statement: {
     name?: string;
@@ -25,8 +25,14 @@ export interface ExplainingClient {
   end(): Promise<void>;
 }
 
-/** Connects with auto_explain loaded: every statement's real plan and counts come back as a notice. */
-export async function explainingClient(url: string): Promise<ExplainingClient> {
+/**
+ * Connects with auto_explain loaded: every statement's real plan and counts come back as a notice. Plans are generic,
+ * as the dispatcher's are, unless they are asked for by value, as the api's lists get them.
+ */
+export async function explainingClient(
+  url: string,
+  { plans = 'force_generic_plan' }: { readonly plans?: 'force_generic_plan' | 'force_custom_plan' } = {},
+): Promise<ExplainingClient> {
   const client = new Client({ connectionString: url, application_name: 'waybill-test-explain' });
   await client.connect();
   let last: PlanNode | null = null;
@@ -41,7 +47,7 @@ export async function explainingClient(url: string): Promise<ExplainingClient> {
     'set auto_explain.log_buffers = on',
     `set auto_explain.log_format = 'json'`,
     'set client_min_messages = log',
-    'set plan_cache_mode = force_generic_plan',
+    `set plan_cache_mode = ${plans}`,
   ]) {
     await client.query(setting);
   }

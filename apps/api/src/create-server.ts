@@ -10,7 +10,7 @@ import express from 'express';
 import { AppError, nestLogger } from '#runtime';
 import type { ApiContext } from './api-context.js';
 import { AppModule } from './app.module.js';
-import { answerClientError } from './http/client-error.js';
+import { answerClientErrors } from './http/client-error.js';
 import { greetRequest } from './http/greet-request.js';
 import { requestIdOf } from './http/request-id.js';
 import { sendProblem } from './http/send-problem.js';
@@ -51,6 +51,6 @@ export async function createServer(context: ApiContext): Promise<{ server: Serve
   const server = createHttpServer(SERVER_OPTIONS, handle);
   // Expectations other than 100-continue may be ignored; Node's own answer to them is no problem+json.
   server.on('checkExpectation', handle);
-  server.on('clientError', answerClientError);
+  server.on('clientError', answerClientErrors(context.lifecycle));
   return { server, close: () => app.close() };
 }

@@ -1,5 +1,5 @@
-import type { Server } from 'node:http';
-import type { ServerResponse } from 'node:http';
+import type { Server, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
 
 /** Readiness is red for this long before the port closes, so that whoever polls it can stop sending first. */
 const RED_MS = 500;
@@ -21,6 +21,11 @@ export class Lifecycle {
   /** Requests that have no complete answer yet. */
   get openCount(): number {
     return this.open.size;
+  }
+
+  /** The requests of a connection that have no complete answer yet, in the order in which they came. */
+  openOn(socket: Duplex): ServerResponse[] {
+    return [...this.open].filter((response) => response.req.socket === socket);
   }
 
   /** Counts a request until its answer is out or its connection is gone. */

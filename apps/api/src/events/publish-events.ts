@@ -39,13 +39,15 @@ export async function publishBatch(
 ): Promise<readonly Published[]> {
   const startedAt = performance.now();
   const inputs = envelopes.map((envelope) => toInput(key, envelope));
-  const keyed = inputs.some((input) => input.idempotency !== null);
-  const published = await untilKeysAreFree(() =>
-    inTransaction(keyed ? context.keyedPool : context.acceptPool, async (client) => {
+  const acceptAll = (pool: pg.Pool): Promise<Published[]> =>
+    inTransaction(pool, async (client) => {
       const results = await acceptEvents(client, inputs, { maxAgeMs: context.config.maxAgeMs });
       return toPublished(results, 'events');
-    }),
-  );
+    });
+  const keyed = inputs.some(({ idempotency }) => idempotency !== null);
+  const published = await (keyed
+    ? untilKeysAreFree(() => acceptAll(context.keyedPool))
+    : acceptAll(context.acceptPool));
   announce(context, key, inputs, published, startedAt);
   return published;
 }

@@ -1,0 +1,226 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import {
+  acceptEvents,
+  type DeliveryFilter,
+  listDeadLetters,
+  listDeliveries,
+  listEvents,
+  readDeadLetter,
+  readDelivery,
+  readEvent,
+  replayDelivery,
+} from '#outbox';
+
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { type ExplainingClient, explainingClient } from '../support/explain.js';
+import { SIZES } from '../support/sizes.js';
+import { createTenantWithKey } from '../support/tenant.js';
+
+const PAGE = 51;
+const ENDPOINTS = 500;
+/** Deliveries that are still owed. */
+const OWED = 2_000;
+/** Rows that one page may touch in one table: once in it, once in what it is joined with, with room for both. */
+const ROWS_MAX = PAGE * 4;
+
+/**
+ * A history of finished deliveries over three days, of which every tenth died; behind it, older than all of it, a few
+ * that are still owed, and one endpoint that got nothing but those.
+ */
+const SEED = `
+with made as (
+  select waybill.create_day_partitions((now() - interval '3 days')::date, 4)
+),
+endpoint as (
+  insert into waybill.endpoints (tenant_id, id, url)
+  select $1, waybill.event_id(now(), gen_random_uuid()), 'https://receiver.example/' || n
+  from generate_series(1, ${ENDPOINTS}) n, made
+  returning id
+),
+numbered as (
+  select id, row_number() over (order by id) - 1 as number from endpoint
+),
+event as (
+  select e.id as endpoint_id, n, n > $2::integer - ${OWED} as owed,
+    waybill.event_id(now() - n * (interval '3 days' / $2), gen_random_uuid()) as id
+  from generate_series(1, $2::integer) n
+  join numbered e on e.number = case when n > $2::integer - ${OWED} then 0 else 1 + n % ${ENDPOINTS - 1} end
+),
+stored as (
+  insert into waybill.events (tenant_id, id, event_type, payload, content_type, target_count, created_at)
+  select $1, id, case when owed then 'rare.type' else 'order.created' end, '{}', 'application/json', 1, now() from event
+),
+delivery as (
+  insert into waybill.deliveries (tenant_id, event_id, endpoint_id, id, state, endpoint_revision, created_at, expires_at, finished_at)
+  select $1, id, endpoint_id, waybill.derived_id(id, endpoint_id),
+    case when owed then 'pending' when n % 10 = 0 then 'dead' else 'succeeded' end,
+    1, now(), now() + interval '14 days', case when owed then null else now() end
+  from event
+),
+queued as (
+  insert into waybill.delivery_queue (tenant_id, event_id, endpoint_id, delivery_id, due_at, expires_at, payload_bytes)
+  select $1, id, endpoint_id, waybill.derived_id(id, endpoint_id), now(), now() + interval '14 days', 2
+  from event where owed
+)
+insert into waybill.dead_letters (tenant_id, event_id, endpoint_id, delivery_id, reason, attempt_count, died_at)
+select $1, id, endpoint_id, waybill.derived_id(id, endpoint_id), 'exhausted', 4, now() - n * interval '1 second'
+from event where n % 10 = 0 and not owed
+`;
+
+let database: TestDatabase;
+let db: ExplainingClient;
+let tenantId: string;
+let quietEndpointId: string;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  ({ tenantId } = await createTenantWithKey(database.url));
+  await database.pool.query(`select waybill.create_day_partitions((now() - interval '3 days')::date, 4)`);
+  await database.pool.query(SEED, [tenantId, SIZES.finishedRows]);
+  const { rows } = await database.pool.query(`select endpoint_id from waybill.delivery_queue limit 1`);
+  quietEndpointId = rows[0].endpoint_id;
+  await database.pool.query('vacuum analyze');
+  db = await explainingClient(database.url, { plans: 'force_custom_plan' });
+});
+
+afterAll(async () => {
+  await db.end();
+  await database.drop();
+});
+
+/** The most rows that the last plan read of one table, those that a filter threw away included. */
+function mostRowsRead(client = db): { table: string; rows: number } {
+  const byTable = new Map<string, number>();
+  for (const node of client.lastPlan()) {
+    const table = (node['Relation Name'] ?? '').replace(/_\d{8}$/, '');
+    if (table === '') continue;
+    const rows = (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)) * node['Actual Loops'];
+    byTable.set(table, (byTable.get(table) ?? 0) + rows);
+  }
+  const [table, rows] = [...byTable].toSorted(([, one], [, other]) => other - one)[0] ?? ['none', 0];
+  return { table, rows };
+}
+
+const ALL: DeliveryFilter = {
+  after: null,
+  endpointId: null,
+  eventId: null,
+  state: null,
+  createdAfter: null,
+  createdBefore: null,
+  limit: PAGE,
+};
+
+const daysAgo = (days: number): Date => new Date(Date.now() - days * 86_400_000);
+
+describe('a page of deliveries reads little more than itself', () => {
+  it.each<[string, () => Partial<DeliveryFilter>]>([
+    ['of all', () => ({})],
+    ['of one endpoint', () => ({ endpointId: quietEndpointId })],
+    ['of one endpoint and state', () => ({ endpointId: quietEndpointId, state: 'pending' })],
+    ['of a time', () => ({ createdAfter: daysAgo(2), createdBefore: daysAgo(1) })],
+    ['that succeeded', () => ({ state: 'succeeded' })],
+    ['that are owed, behind a long history', () => ({ state: 'pending' })],
+    ['that died', () => ({ state: 'dead' })],
+  ])('%s', async (_what, filter) => {
+    const rows = await listDeliveries(db, tenantId, { ...ALL, ...filter() });
+    if (rows.length === PAGE) {
+      const { eventId, endpointId } = rows[PAGE - 1]!;
+      await listDeliveries(db, tenantId, { ...ALL, ...filter(), after: { eventId, endpointId } });
+    }
+    expect(mostRowsRead().rows, JSON.stringify(mostRowsRead())).toBeLessThanOrEqual(ROWS_MAX);
+  });
+});
+
+it.each(['in_progress', 'held'] as const)(
+  'a page of deliveries that are %s reads what is owed, not the history',
+  async (state) => {
+    expect(await listDeliveries(db, tenantId, { ...ALL, state })).toEqual([]);
+    // Each key once, and its row once.
+    expect(mostRowsRead().rows).toBeLessThanOrEqual(2 * OWED);
+  },
+);
+
+describe('a page of events reads little more than itself', () => {
+  const all = { afterId: null, eventType: null, createdAfter: null, createdBefore: null, limit: PAGE };
+
+  it.each([
+    ['of all', {}],
+    ['of a time', { createdAfter: daysAgo(2), createdBefore: daysAgo(1) }],
+    ['of a common type', { eventType: 'order.created' }],
+  ])('%s', async (_what, filter) => {
+    const rows = await listEvents(db, tenantId, { ...all, ...filter });
+    if (rows.length === PAGE)
+      await listEvents(db, tenantId, { ...all, ...filter, afterId: rows[PAGE - 1]!.id });
+    expect(mostRowsRead().rows, JSON.stringify(mostRowsRead())).toBeLessThanOrEqual(ROWS_MAX);
+  });
+});
+
+describe('a page of dead letters reads little more than itself', () => {
+  const all = { after: null, endpointId: null, resolved: null, limit: PAGE };
+
+  it.each([
+    ['of all', () => ({})],
+    ['of those that are unresolved', () => ({ resolved: false })],
+  ])('%s', async (_what, filter) => {
+    const rows = await listDeadLetters(db, tenantId, { ...all, ...filter() });
+    if (rows.length === PAGE)
+      await listDeadLetters(db, tenantId, { ...all, ...filter(), after: rows[PAGE - 1]!.place });
+    expect(mostRowsRead().rows, JSON.stringify(mostRowsRead())).toBeLessThanOrEqual(ROWS_MAX);
+  });
+});
+
+it('a look-up by id reads the rows of that id', async () => {
+  const { rows } = await database.pool.query(
+    `select delivery_id, event_id from waybill.dead_letters order by died_at limit 1`,
+  );
+  const { delivery_id: deliveryId, event_id: eventId } = rows[0];
+  expect(await readDelivery(db, tenantId, deliveryId)).not.toBeNull();
+  expect(mostRowsRead().rows).toBeLessThanOrEqual(8);
+  expect(await readDeadLetter(db, tenantId, deliveryId)).not.toBeNull();
+  expect(mostRowsRead().rows).toBeLessThanOrEqual(8);
+  expect(await readEvent(db, tenantId, eventId)).not.toBeNull();
+  expect(mostRowsRead().rows).toBeLessThanOrEqual(8);
+});
+
+describe('planned once for all values, as in the api,', () => {
+  let generic: ExplainingClient;
+
+  beforeAll(async () => {
+    generic = await explainingClient(database.url);
+  });
+
+  afterAll(() => generic.end());
+
+  it('a repeat under a used key reads the rows of its event', async () => {
+    const input = {
+      tenantId,
+      eventType: 'order.created',
+      payload: Buffer.from('{}'),
+      contentType: 'application/json',
+      metadata: null,
+      notBefore: null,
+      idempotency: { key: 'once', fingerprint: Buffer.alloc(32) },
+    };
+    const accept = () => acceptEvents(generic, [input], { maxAgeMs: 86_400_000 });
+    const [first] = await accept();
+    expect(first).toMatchObject({ kind: 'accepted' });
+    expect(await accept()).toMatchObject([
+      { kind: 'repeated', event: { id: first?.kind === 'accepted' ? first.event.id : '' } },
+    ]);
+    expect(mostRowsRead(generic).rows).toBeLessThanOrEqual(8);
+  });
+
+  it('a replay reads the rows of its delivery', async () => {
+    const { rows } = await database.pool.query(
+      `select delivery_id from waybill.dead_letters order by died_at limit 1`,
+    );
+    const replayed = await replayDelivery(generic, tenantId, rows[0].delivery_id, {
+      apiKeyId: null,
+      maxAgeMs: 86_400_000,
+    });
+    expect(replayed.kind).toBe('replayed');
+    expect(mostRowsRead(generic).rows).toBeLessThanOrEqual(16);
+  });
+});
