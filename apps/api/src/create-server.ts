@@ -1,11 +1,20 @@
-import { createServer as createHttpServer, type Server } from 'node:http';
+import {
+  createServer as createHttpServer,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import { NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import express from 'express';
+import { AppError } from '#runtime';
 import type { ApiContext } from './api-context.js';
 import { AppModule } from './app.module.js';
 import { answerClientError } from './http/client-error.js';
 import { greetRequest } from './http/greet-request.js';
+import { requestIdOf } from './http/request-id.js';
+import { sendProblem } from './http/send-problem.js';
+import { toProblem } from './http/to-problem.js';
 import { NestLogger } from './nest-logger.js';
 
 /** Node waits 60 s for headers, 300 s for a request, and looks every 30 s: too long with connections to spare. */
@@ -16,6 +25,8 @@ const SERVER_OPTIONS = {
   keepAliveTimeout: 65_000,
   connectionsCheckingInterval: 5_000,
   maxHeaderSize: 16_384,
+  // Refused by ourselves, with a problem like any other; Node's own answer has no body.
+  requireHostHeader: false,
 };
 
 /** The Nest application on an HTTP server that does not listen yet, and how to let go of it. */
@@ -31,7 +42,16 @@ export async function createServer(context: ApiContext): Promise<{ server: Serve
     logger: new NestLogger(context.logger),
   });
   await app.init();
-  const server = createHttpServer(SERVER_OPTIONS, instance);
+  const handle = (request: IncomingMessage, response: ServerResponse): void => {
+    // Express calls the last function for a target so broken that it reaches no route and no filter.
+    const asExpress = [request as express.Request, response as express.Response] as const;
+    instance(...asExpress, () =>
+      sendProblem(response, toProblem(new AppError('invalid_request'), requestIdOf(undefined))),
+    );
+  };
+  const server = createHttpServer(SERVER_OPTIONS, handle);
+  // Expectations other than 100-continue may be ignored; Node's own answer to them is no problem+json.
+  server.on('checkExpectation', handle);
   server.on('clientError', answerClientError);
   return { server, close: () => app.close() };
 }

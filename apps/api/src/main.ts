@@ -18,17 +18,18 @@ import { reportStartFailure } from './report-start-failure.js';
 async function main(): Promise<void> {
   const config = readConfig(process.env);
   const logger = createLogger('api', config.logLevel);
-  const { context, close } = await createContext(config, logger);
+  const opened = await createContext(config, logger);
+  const { context } = opened;
   await assertSchemaRevision(context.readPool);
   await createDayPartitions(context.readPool);
-  const { server, close: closeApp } = await createServer(context);
-  const url = await listen(server, config);
+  const app = await createServer(context);
+  const url = await listen(app.server, config);
 
   onStopSignal(async (reason) => {
     logger.info({ event: 'api.stopping', reason });
-    await context.lifecycle.stop(server, config.graceMs);
-    await closeApp();
-    await close();
+    await context.lifecycle.stop(app.server, config.graceMs);
+    await app.close();
+    await opened.close();
     logger.info({ event: 'api.stopped' });
   }, logger);
   logger.info({ event: 'api.ready', url });

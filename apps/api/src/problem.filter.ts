@@ -4,6 +4,7 @@ import { AppError, sqlState } from '#runtime';
 import { ApiContext } from './api-context.js';
 import { allowedMethods } from './http/allowed-methods.js';
 import { stateOf } from './http/request-state.js';
+import { sendProblem } from './http/send-problem.js';
 import { toProblem, type Problem } from './http/to-problem.js';
 
 /** Turns every error into a problem+json: the one place that speaks statuses. */
@@ -28,13 +29,7 @@ export class ProblemFilter implements ExceptionFilter {
         response.setHeader('allow', methods.join(', '));
       }
     }
-    for (const [name, value] of Object.entries(problem.headers)) response.setHeader(name, value);
-    const body = Buffer.from(JSON.stringify(problem.body));
-    response.writeHead(problem.status, {
-      'content-type': 'application/problem+json',
-      'content-length': body.length,
-    });
-    response.end(request.method === 'HEAD' ? undefined : body);
+    sendProblem(response, problem);
   }
 
   /** The message and stack only: a driver's error also carries the statement's parameters. */

@@ -1,6 +1,6 @@
-import { randomUUID } from 'node:crypto';
 import type { Duplex } from 'node:stream';
 import { AppError } from '#runtime';
+import { requestIdOf } from './request-id.js';
 import { toProblem } from './to-problem.js';
 
 /**
@@ -13,7 +13,7 @@ export function answerClientError(error: NodeJS.ErrnoException, socket: Duplex):
     return;
   }
   const late = error.code === 'ERR_HTTP_REQUEST_TIMEOUT';
-  const requestId = `req_${randomUUID().replaceAll('-', '')}`;
+  const requestId = requestIdOf(undefined);
   const problem = toProblem(new AppError(late ? 'request_timeout' : 'invalid_request'), requestId);
   const body = JSON.stringify(problem.body);
   socket.end(

@@ -1,9 +1,8 @@
-import { randomUUID } from 'node:crypto';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
+import { AppError } from '#runtime';
 import type { ApiContext } from '../api-context.js';
+import { requestIdOf } from './request-id.js';
 import { stateOf } from './request-state.js';
-
-const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
 /** After an answer that came before its request's end, the rest is read and thrown away for this long. */
 const DISCARD_MS = 2_000;
@@ -12,9 +11,7 @@ const DISCARD_MS = 2_000;
 export function greetRequest(context: ApiContext): RequestHandler {
   return (request: Request, response: Response, next: NextFunction) => {
     const startedAt = performance.now();
-    const given = request.headers['x-request-id'];
-    const requestId =
-      typeof given === 'string' && REQUEST_ID.test(given) ? given : `req_${randomUUID().replaceAll('-', '')}`;
+    const requestId = requestIdOf(request.headers['x-request-id']);
     stateOf(request).requestId = requestId;
     response.setHeader('x-request-id', requestId);
     response.setHeader('cache-control', 'no-store');
@@ -25,7 +22,9 @@ export function greetRequest(context: ApiContext): RequestHandler {
       const route = (request.route as { path?: string } | undefined)?.path ?? 'unmatched';
       context.metrics.countRequest(request.method, route, response.statusCode, performance.now() - startedAt);
     });
-    next();
+    // RFC 9112: a request of HTTP/1.1 without Host is refused.
+    const hostless = request.headers.host === undefined && request.httpVersion === '1.1';
+    next(hostless ? new AppError('invalid_request', 'The Host header is missing.') : undefined);
   };
 }
 

@@ -23,7 +23,7 @@ export function readPage<Key extends readonly string[]>(
 ): Page<Key> {
   return {
     limit: readLimit(query.limit),
-    after: query.cursor === undefined ? null : readCursor(list, shape, query.cursor),
+    after: query.cursor === undefined ? null : (readCursor(list, shape, query.cursor) as unknown as Key),
   };
 }
 
@@ -53,7 +53,7 @@ function readLimit(text: unknown): number {
   return limit;
 }
 
-function readCursor<Key extends readonly string[]>(list: string, shape: KeyShape, text: unknown): Key {
+function readCursor(list: string, shape: KeyShape, text: unknown): string[] {
   const parts = typeof text === 'string' && text.length <= CURSOR_CHARACTERS_MAX ? decode(text) : null;
   if (
     parts === null ||
@@ -63,7 +63,7 @@ function readCursor<Key extends readonly string[]>(list: string, shape: KeyShape
   ) {
     throw new AppError('invalid_cursor');
   }
-  return parts.slice(1) as unknown as Key;
+  return parts.slice(1) as string[];
 }
 
 function decode(text: string): unknown[] | null {

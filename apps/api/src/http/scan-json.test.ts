@@ -17,6 +17,10 @@ function textOf(bytes: Buffer, node: JsonNode | undefined): string | undefined {
   return node && bytes.toString('utf8', node.start, node.end);
 }
 
+function keys(count: number): string {
+  return `{${Array.from({ length: count }, (_, index) => `"k${index}":0`).join(',')}}`;
+}
+
 describe('scanJson', () => {
   it('[H08] gives the payload byte for byte, odd white space and all', () => {
     const payload =
@@ -66,15 +70,13 @@ describe('scanJson', () => {
   });
 
   it('takes 10,000 keys and refuses one more', () => {
-    const keys = (count: number) =>
-      `{${Array.from({ length: count }, (_, index) => `"k${index}":0`).join(',')}}`;
     expect(codeOf(Buffer.from(keys(10_000)))).toBe('ok');
     expect(codeOf(Buffer.from(keys(10_001)))).toBe('json_too_many_keys');
     expect(codeOf(Buffer.from(`{"payload":${keys(200_000)}}`))).toBe('json_too_many_keys');
   });
 
   it('counts the keys of each event of a batch by themselves', () => {
-    const event = `{"payload":{${Array.from({ length: 6_000 }, (_, index) => `"k${index}":0`).join(',')}}}`;
+    const event = `{"payload":${keys(6_000)}}`;
     const limits = { ...OBJECT_LIMITS, captureDepth: 3, itemsMax: 9 };
     expect(codeOf(Buffer.from(`{"events":[${event},${event}]}`), limits)).toBe('ok');
   });

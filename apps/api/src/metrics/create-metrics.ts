@@ -32,13 +32,10 @@ export function createMetrics(openRequests: () => number): Metrics {
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
     registers,
   });
-  new Gauge({
+  const open = new Gauge({
     name: 'waybill_http_requests_open',
     help: 'HTTP requests without a complete answer.',
     registers,
-    collect() {
-      this.set(openRequests());
-    },
   });
   const showQueue = queueGauges(registry);
   return {
@@ -49,6 +46,7 @@ export function createMetrics(openRequests: () => number): Metrics {
     },
     showQueue,
     async render() {
+      open.set(openRequests());
       return { contentType: registry.contentType, text: await registry.metrics() };
     },
   };

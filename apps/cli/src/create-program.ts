@@ -1,0 +1,80 @@
+import { Command } from 'commander';
+import { formatId, migrate, parseId, readConfig } from '#runtime';
+import { createApiKey, createTenant, SCOPES } from '#tenants';
+import { examine } from './doctor.js';
+import { print, type Output } from './output.js';
+import { withSource } from './with-source.js';
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** The operator's commands. Each resolves to nothing and reports by printing; `doctor` sets the exit code. */
+export function createProgram(env: Environment): Command {
+  const program = new Command('waybill').description('Operate a Waybill installation.');
+  addMigrate(program, env);
+  addTenant(program, env);
+  addKey(program, env);
+  addDoctor(program, env);
+  return program;
+}
+
+function addMigrate(program: Command, env: Environment): void {
+  json(program.command('migrate').description('bring the database to the revision of this code')).action(
+    async (options: Output) => {
+      const result = await migrate(readConfig(env).directDatabaseUrl);
+      print(options, result, ({ applied }) => [
+        applied.length === 0 ? 'Nothing to apply.' : `Applied: ${applied.join(', ')}`,
+      ]);
+    },
+  );
+}
+
+function addTenant(program: Command, env: Environment): void {
+  const tenant = program.command('tenant').description('tenants');
+  json(
+    tenant.command('create').description('make a tenant').requiredOption('--name <name>', 'its name'),
+  ).action(async (options: Output & { name: string }) => {
+    const { id } = await withSource(readConfig(env), (source) =>
+      createTenant(source, { name: options.name }),
+    );
+    print(options, { id: formatId('tenant', id), name: options.name }, (made) => [made.id]);
+  });
+}
+
+function addKey(program: Command, env: Environment): void {
+  const key = program.command('key').description('API keys');
+  json(
+    key
+      .command('create')
+      .description('make an API key, shown once')
+      .requiredOption('--tenant <id>', 'whose key, tnt_…')
+      .requiredOption('--name <name>', 'what it is for')
+      .requiredOption('--scopes <scopes>', `comma-separated: ${SCOPES.join(', ')}`),
+  ).action(async (options: Output & { tenant: string; name: string; scopes: string }) => {
+    const tenantId = parseId('tenant', options.tenant);
+    const scopes = options.scopes.split(',').map((scope) => scope.trim());
+    const made = await withSource(readConfig(env), (source) =>
+      createApiKey(source, tenantId, { name: options.name, scopes }),
+    );
+    print(options, { id: formatId('api_key', made.id), key: made.key }, (result) => [
+      result.id,
+      result.key,
+      'The key is shown this once: only its digest is stored.',
+    ]);
+  });
+}
+
+function addDoctor(program: Command, env: Environment): void {
+  json(program.command('doctor').description('examine the configuration and the database')).action(
+    async (options: Output) => {
+      const findings = await examine(env);
+      print(options, { findings }, (report) =>
+        report.findings.map(({ check, status, message }) => `${status.padEnd(4)} ${check}: ${message}`),
+      );
+      if (findings.some(({ status }) => status === 'fail')) process.exitCode = 1;
+    },
+  );
+}
+
+function json(command: Command): Command {
+  return command.option('--json', 'print JSON', false);
+}

@@ -1,0 +1,107 @@
+import { countPartitionDays, measureQueue } from '#outbox';
+import { AppError, assertSchemaRevision, readConfig, type Queryable } from '#runtime';
+import { openPool } from './with-source.js';
+
+/** One line of the doctor's report. */
+export interface Finding {
+  readonly check: 'config' | 'database' | 'schema' | 'partitions' | 'clock' | 'queue';
+  readonly status: 'ok' | 'warn' | 'fail';
+  readonly message: string;
+}
+
+const SERVER_VERSION_MIN = 150_000;
+const PARTITION_DAYS_WARN = 7;
+const CLOCK_WARN_MS = 2_000;
+const CLOCK_FAIL_MS = 60_000;
+const OLDEST_DUE_WARN_SECONDS = 60;
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Looks at everything a Waybill installation stands on; each question is asked even when another fails. */
+export async function examine(env: Environment): Promise<readonly Finding[]> {
+  const config = examineConfig(env);
+  const url = env['DATABASE_URL'];
+  if (url === undefined || url === '') return [config];
+  const pool = openPool(url);
+  try {
+    const database = await ask('database', () => examineDatabase(pool));
+    if (database.status === 'fail') return [config, database];
+    const schema = await ask('schema', () => examineSchema(pool));
+    const clock = await ask('clock', () => examineClock(pool));
+    if (schema.status === 'fail') return [config, database, schema, clock];
+    const partitions = await ask('partitions', () => examinePartitions(pool));
+    const queue = await ask('queue', () => examineQueue(pool));
+    return [config, database, schema, partitions, clock, queue];
+  } finally {
+    await pool.end();
+  }
+}
+
+async function ask(check: Finding['check'], question: () => Promise<Finding>): Promise<Finding> {
+  try {
+    return await question();
+  } catch (error) {
+    const message = error instanceof Error ? error.message || error.name : String(error);
+    return { check, status: 'fail', message };
+  }
+}
+
+function examineConfig(env: Environment): Finding {
+  try {
+    readConfig(env);
+    return { check: 'config', status: 'ok', message: 'every setting is acceptable' };
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    return { check: 'config', status: 'fail', message: error.message };
+  }
+}
+
+async function examineDatabase(db: Queryable): Promise<Finding> {
+  const { rows } = await db.query<{ version: string; number: number }>({
+    text: `select current_setting('server_version') as version, current_setting('server_version_num')::integer as number`,
+  });
+  const { version, number } = rows[0]!;
+  return number >= SERVER_VERSION_MIN
+    ? { check: 'database', status: 'ok', message: `PostgreSQL ${version}` }
+    : { check: 'database', status: 'fail', message: `PostgreSQL ${version}; 15 or later is needed` };
+}
+
+async function examineSchema(db: Queryable): Promise<Finding> {
+  await assertSchemaRevision(db);
+  return { check: 'schema', status: 'ok', message: 'at a revision this code runs on' };
+}
+
+async function examinePartitions(db: Queryable): Promise<Finding> {
+  const days = await countPartitionDays(db);
+  const message = `${days} day(s) of partitions stand, today included`;
+  if (days === 0)
+    return {
+      check: 'partitions',
+      status: 'fail',
+      message: `${message}: nothing can be accepted. Run: waybill migrate`,
+    };
+  return { check: 'partitions', status: days < PARTITION_DAYS_WARN ? 'warn' : 'ok', message };
+}
+
+/** The database's clock decides what is due and what a signature says; this machine's should not be far from it. */
+async function examineClock(db: Queryable): Promise<Finding> {
+  const before = Date.now();
+  const { rows } = await db.query<{ now_ms: number }>({
+    text: 'select (extract(epoch from clock_timestamp()) * 1000)::double precision as now_ms',
+  });
+  const differenceMs = Math.round(rows[0]!.now_ms - (before + Date.now()) / 2);
+  const message = `the database's clock differs from this machine's by ${differenceMs} ms`;
+  if (Math.abs(differenceMs) >= CLOCK_FAIL_MS) return { check: 'clock', status: 'fail', message };
+  return { check: 'clock', status: Math.abs(differenceMs) >= CLOCK_WARN_MS ? 'warn' : 'ok', message };
+}
+
+async function examineQueue(db: Queryable): Promise<Finding> {
+  const queue = await measureQueue(db);
+  const age = Math.round(queue.oldestDueAgeSeconds);
+  const owed = queue.pending + queue.failed + queue.inProgress;
+  return {
+    check: 'queue',
+    status: age >= OLDEST_DUE_WARN_SECONDS ? 'warn' : 'ok',
+    message: `${owed} owed, ${queue.due} due, ${queue.inProgress} under way, ${queue.dead} dead; the oldest due for ${age} s`,
+  };
+}

@@ -1,0 +1,33 @@
+import { AppError, isDatabaseUnavailable } from '#runtime';
+
+/** How a command says what it did: lines for people, or one JSON document for programs. */
+export interface Output {
+  readonly json: boolean;
+}
+
+/** Prints a result: as JSON, or as the lines that are made of it. */
+export function print<Result extends object>(
+  output: Output,
+  result: Result,
+  lines: (result: Result) => readonly string[],
+): void {
+  console.log(output.json ? JSON.stringify(result) : lines(result).join('\n'));
+}
+
+/** Says on standard error what went wrong. */
+export function printFailure(output: Output, error: unknown): void {
+  const { code, message } = describe(error);
+  console.error(output.json ? JSON.stringify({ error: { code, message } }) : `waybill: ${message}`);
+}
+
+function describe(error: unknown): { code: string; message: string } {
+  if (error instanceof AppError) {
+    const details = error.details.map(({ field, reason }) => ` ${field}: ${reason}.`).join('');
+    return { code: error.code, message: error.message + details };
+  }
+  const message = error instanceof Error ? error.message : String(error);
+  if (isDatabaseUnavailable(error)) {
+    return { code: 'database_unavailable', message: `The database cannot be reached: ${message}` };
+  }
+  return { code: 'internal_error', message };
+}

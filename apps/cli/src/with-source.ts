@@ -1,0 +1,41 @@
+import type { DataSource } from 'typeorm';
+import { assertSchemaRevision, createDataSource, createPool, type Config } from '#runtime';
+import { ApiKey, Tenant } from '#tenants';
+
+/** Runs `work` on a database at a revision that this code can run on, and lets go of it; refuses any other. */
+export async function withSource<Result>(
+  config: Config,
+  work: (source: DataSource) => Promise<Result>,
+): Promise<Result> {
+  const pool = openPool(config.databaseUrl);
+  try {
+    await assertSchemaRevision(pool);
+  } finally {
+    await pool.end();
+  }
+  const source = createDataSource({
+    url: config.databaseUrl,
+    entities: [Tenant, ApiKey],
+    applicationName: 'waybill-cli',
+    max: 1,
+  });
+  await source.initialize();
+  try {
+    return await work(source);
+  } finally {
+    await source.destroy();
+  }
+}
+
+/** One connection for a command's questions. */
+export function openPool(url: string) {
+  return createPool({
+    url,
+    max: 1,
+    applicationName: 'waybill-cli',
+    statementTimeoutMs: 10_000,
+    lockTimeoutMs: 2_000,
+    // The next statement reports it.
+    onIdleError: () => undefined,
+  });
+}
