@@ -1,15 +1,13 @@
 // `npm run receiver`: a real receiver on this machine, to watch deliveries arrive, be verified, fail and be retried.
-import { readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { arrivalLine, bodyStart } from './launch/arrival-line.mjs';
+import { readAdminKey } from './launch/admin-key.mjs';
+import { KEY_FILE, shortPath } from './launch/home.mjs';
 import { paintFor } from './launch/paint.mjs';
 import { startReceiver } from './launch/receiver.mjs';
 import { onStopSignal } from './launch/stop-signals.mjs';
 import { waitForApi } from './launch/waybill-api.mjs';
 
-const KEY_FILE = join(dirname(dirname(fileURLToPath(import.meta.url))), '.waybill', 'admin-key');
 const API_WAIT_MS = 15_000;
 const HELP = `npm run receiver -- [options]
   --api URL    where the Waybill API is (http://127.0.0.1:8420, or WAYBILL_PORT's)
@@ -32,7 +30,7 @@ async function main(options) {
     process.stdout.write(HELP);
     return;
   }
-  const key = options.key ?? process.env.WAYBILL_KEY ?? readKeyFile();
+  const key = options.key ?? process.env.WAYBILL_KEY ?? keptKey();
   await waitForApi(options.api, API_WAIT_MS, () =>
     console.log(paint.dim(`Waiting for the API at ${options.api} …`)),
   );
@@ -86,12 +84,10 @@ function wholeNumber(name, text, max) {
   return value;
 }
 
-function readKeyFile() {
-  try {
-    return readFileSync(KEY_FILE, 'utf8').trim();
-  } catch {
-    throw new Error(
-      'No API key: pass --key KEY, or run `npm start` without DATABASE_URL once, which keeps one in .waybill/',
-    );
-  }
+function keptKey() {
+  const key = readAdminKey(KEY_FILE);
+  if (key) return key;
+  throw new Error(
+    `No API key: pass --key KEY, or run \`npm start\` without DATABASE_URL once, which keeps one in ${shortPath(KEY_FILE)}`,
+  );
 }

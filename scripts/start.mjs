@@ -1,20 +1,17 @@
 // `npm start`: database, migrations, the api and the dispatcher, and what one needs to try them. Everything that is
 // started here ends with this process, in whatever way that ends.
 import { mkdirSync } from 'node:fs';
-import { dirname, join, relative } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { keepAdminKey, readAdminKey } from './launch/admin-key.mjs';
 import { startApp } from './launch/app-process.mjs';
+import { HOME, KEY_FILE, ROOT, shortPath } from './launch/home.mjs';
 import { compactLine } from './launch/log-line.mjs';
 import { paintFor } from './launch/paint.mjs';
 import { isPortFree } from './launch/port.mjs';
 import { onStopSignal } from './launch/stop-signals.mjs';
 import { summaryText } from './launch/summary.mjs';
 
-const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
-const HOME = join(ROOT, '.waybill');
-const KEY_FILE = join(HOME, 'admin-key');
 // The dispatcher's own grace is 20 s; five more to record and leave.
 const STOP_MS = 25_000;
 const HELP = `npm start [-- options]
@@ -55,7 +52,12 @@ async function start({ demo, once }) {
   const env = { ...process.env, DATABASE_URL: database.url, ...(embedded ? loopbackSettings() : {}) };
   const [api] = await step(() => startApps(env));
   const apiUrl = await api.ready;
-  print(summaryText({ apiUrl, key, keyKept: embedded, ...whereabouts(database, env) }, paint));
+  print(
+    summaryText(
+      { apiUrl, key, keyFile: embedded ? shortPath(KEY_FILE) : null, ...whereabouts(database, env) },
+      paint,
+    ),
+  );
   if (demo) await demonstrate(apiUrl, key, once);
 }
 
@@ -165,9 +167,12 @@ function whereabouts(database, env) {
 async function demonstrate(apiUrl, key, once) {
   if (!key) throw new Error('The demo needs the admin key, which was shown at the first start only');
   const { runDemo } = await import('./launch/demo.mjs');
-  const onReceiver = (receiver) => running.push({ name: 'the receiver', stop: receiver.stop });
-  const complete = await runDemo({ apiUrl, key, paint, print, onReceiver });
+  const complete = await runDemo({ apiUrl, key, paint, print, onReceiver: willStop });
   if (once) await stopAll(complete ? 0 : 1, '');
+}
+
+function willStop(part) {
+  running.push(part);
 }
 
 /** Stops what runs, newest first, then ends this process with `code`. Later calls change nothing. */
@@ -190,10 +195,6 @@ async function stopEach() {
       print(paint.red(`${name} did not stop cleanly: ${error.message}`));
     }
   }
-}
-
-function shortPath(path) {
-  return relative(process.cwd(), path) || path;
 }
 
 function readOptions() {

@@ -9,6 +9,7 @@ export {
   type DiscoveryPlace,
   type DiscoveryStart,
 } from './discover-endpoints.js';
+export { expireDeliveries } from './expire-deliveries.js';
 export { countQueueBlocks, findLapsedClaims, type LapsedClaim } from './find-lapsed-claims.js';
 export { giveBackDeliveries } from './give-back-deliveries.js';
 export { createHints, formatHint, HINT_CHANNEL, parseHint, type Hints } from './hints.js';

@@ -18,7 +18,7 @@ from (
   select ${DELIVERY_COLUMNS}
   from ${DELIVERY_TABLES}
   where d.tenant_id = $1
-    and ($2::uuid is null or (d.event_id, d.endpoint_id) < ($2, $3::uuid))
+    and ($2::uuid is null or (d.event_id <= $2 and (d.event_id, d.endpoint_id) < ($2, $3::uuid)))
     and ($4::uuid is null or d.endpoint_id = $4)
     and ($5::uuid is null or d.event_id = $5)
     and ($6::text[] is null or d.state = any($6))

@@ -1,13 +1,16 @@
-import { pino, type Logger } from 'pino';
+import { pino, type DestinationStream, type Logger } from 'pino';
 
 export type { Logger } from 'pino';
+
+/** What a reader that has stopped reading may make us keep; lines beyond it are dropped. */
+const BACKLOG_BYTES_MAX = 8_388_608;
 
 /**
  * JSON lines on standard output. Credentials are cut out by path wherever they might be logged by mistake; payloads
  * are never logged.
  */
 export function createLogger(app: string, level: string): Logger {
-  return pino({
+  const options = {
     level,
     base: { app, pid: process.pid },
     timestamp: pino.stdTimeFunctions.isoTime,
@@ -24,5 +27,36 @@ export function createLogger(app: string, level: string): Logger {
       ],
       censor: '[redacted]',
     },
+  };
+  return pino(options, standardOutput());
+}
+
+/**
+ * Standard output that can neither stop nor end the process. pino's own destination waits in a loop that blocks the
+ * event loop when its reader is gone (a launcher killed with SIGKILL left a dispatcher that would not stop); a log is
+ * worth less than a lease, so lines are dropped instead.
+ */
+function standardOutput(): DestinationStream {
+  const { stdout } = process;
+  let gone = false;
+  stdout.on('error', () => {
+    gone = true;
+  });
+  return {
+    write(line) {
+      if (!gone && stdout.writableLength < BACKLOG_BYTES_MAX) stdout.write(line);
+    },
+  };
+}
+
+/** Resolves when what was logged so far is written, or after `timeoutMs` if nobody reads it. */
+export async function flushLog(timeoutMs: number): Promise<void> {
+  if (process.stdout.writableLength === 0) return;
+  await new Promise<void>((resolve) => {
+    const timer = setTimeout(resolve, timeoutMs);
+    process.stdout.write('', () => {
+      clearTimeout(timer);
+      resolve();
+    });
   });
 }

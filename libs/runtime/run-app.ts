@@ -1,11 +1,16 @@
 import { AppError } from './app-error.js';
-import type { Logger } from './logger.js';
+import { flushLog, type Logger } from './logger.js';
+
+/** How long an ending process waits for whoever reads its log. */
+const FLUSH_MS = 1_000;
 
 /** A process's working parts, once they run. */
 export interface RunningApp {
   readonly url: string;
   /** Ends what is under way, then closes everything. Called once. */
   stop(): Promise<void>;
+  /** How long that may take before the process ends all the same, for instance on a database that never answers. */
+  readonly stopTimeoutMs: number;
 }
 
 /**
@@ -22,13 +27,14 @@ export async function runApp(name: string, logger: Logger, start: () => Promise<
     stopping = true;
     logger.info({ event: `${name}.stopping`, reason });
     try {
-      await app?.stop();
+      if (app !== null) await within(app.stopTimeoutMs, app.stop());
       logger.info({ event: `${name}.stopped` });
-      process.exit(0);
     } catch (error) {
       logger.error({ event: `${name}.stop_failed`, err: error });
-      process.exit(1);
+      process.exitCode = 1;
     }
+    await flushLog(FLUSH_MS);
+    process.exit();
   };
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop(signal));
   if (process.send !== undefined) process.on('disconnect', () => void stop('the parent process is gone'));
@@ -38,14 +44,23 @@ export async function runApp(name: string, logger: Logger, start: () => Promise<
     logger.info({ event: `${name}.ready`, url: app.url });
     process.send?.({ type: 'ready', url: app.url });
   } catch (error) {
-    refuse(name, logger, error);
+    await refuse(name, logger, error);
   }
 }
 
+async function within(timeoutMs: number, work: Promise<void>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`it did not stop within ${timeoutMs} ms`)), timeoutMs);
+  });
+  await Promise.race([work, late]).finally(() => clearTimeout(timer));
+}
+
 /** Ends the process with the reason on standard error for people, and in the log for machines. */
-export function refuse(name: string, logger: Logger, error: unknown): never {
+async function refuse(name: string, logger: Logger, error: unknown): Promise<never> {
   logger.fatal({ event: `${name}.refused`, err: error });
   process.stderr.write(`waybill ${name} does not start: ${explain(error)}\n`);
+  await flushLog(FLUSH_MS);
   process.exit(1);
 }
 

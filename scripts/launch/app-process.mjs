@@ -1,22 +1,29 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createWriteStream } from 'node:fs';
-import { createInterface } from 'node:readline';
+import { closeSync, openSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
+import { followFile } from './follow-file.mjs';
 
 const LINES_KEPT = 20;
 
 /**
- * Starts one built app with an ipc channel, by whose end it notices that we died. With a `logPath` its output goes
- * there in full and to `onLine` line by line; without one it goes where ours goes.
+ * Starts one built app with an ipc channel, by whose end it notices that we died. With a `logPath` it writes there and
+ * we read along for `onLine`; without one it writes where we do. Not by a pipe: when we are killed, an app that logs
+ * into a broken pipe cannot stop in peace.
  */
 export function startApp({ name, entry, cwd, env, logPath, onLine }) {
-  const output = logPath ? 'pipe' : 'inherit';
-  const child = spawn(process.execPath, [entry], { cwd, env, stdio: ['ignore', output, output, 'ipc'] });
+  const output = logPath ? openSync(logPath, 'a', 0o600) : 'inherit';
   const lastLines = [];
-  const drained = logPath ? follow(child, logPath, lastLines, onLine) : Promise.resolve();
-  const exited = once(child, 'exit').then(async ([code, signal]) => {
-    await drained;
+  const keep = (line) => {
+    lastLines.push(line);
+    if (lastLines.length > LINES_KEPT) lastLines.shift();
+    onLine(line);
+  };
+  const unfollow = logPath ? followFile(logPath, keep) : () => undefined;
+  const child = spawn(process.execPath, [entry], { cwd, env, stdio: ['ignore', output, output, 'ipc'] });
+  if (logPath) closeSync(output);
+  const exited = once(child, 'exit').then(([code, signal]) => {
+    unfollow();
     return { code, signal };
   });
   const ready = new Promise((settle, fail) => {
@@ -46,21 +53,6 @@ async function stop(child, exited, graceMs) {
   child.kill('SIGKILL');
   await exited;
   return false;
-}
-
-function follow(child, logPath, lastLines, onLine) {
-  const log = createWriteStream(logPath, { flags: 'a', mode: 0o600 });
-  const streams = [child.stdout, child.stderr].map((stream) => {
-    const lines = createInterface({ input: stream, crlfDelay: Infinity });
-    lines.on('line', (line) => {
-      log.write(`${line}\n`);
-      lastLines.push(line);
-      if (lastLines.length > LINES_KEPT) lastLines.shift();
-      onLine(line);
-    });
-    return once(lines, 'close');
-  });
-  return Promise.all(streams).then(() => new Promise((settle) => log.end(settle)));
 }
 
 function describeEnd(name, { code, signal }, lastLines) {

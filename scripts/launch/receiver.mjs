@@ -16,7 +16,7 @@ export async function startReceiver({ apiUrl, key, port = 0, failFirst = 0, onAr
   // An arrival can be faster than the answer that carries the secret.
   const secret = new Promise((settle) => (learnSecret = settle));
   let failuresLeft = failFirst;
-  const server = createServer(async (request, response) => {
+  const answer = async (request, response) => {
     try {
       const body = await readBody(request);
       const arrival = judge(request.headers, body, await secret);
@@ -27,14 +27,21 @@ export async function startReceiver({ apiUrl, key, port = 0, failFirst = 0, onAr
     } catch {
       response.writeHead(400).end();
     }
-  });
+  };
+  const server = createServer((request, response) => void answer(request, response));
   await listen(server, port);
   const url = `http://127.0.0.1:${server.address().port}/`;
   try {
     await removeLeftovers(api);
     const endpoint = await api.createEndpoint({ url, description: `${KIND} (process ${process.pid})` });
     learnSecret(endpoint.secret);
-    return { url, endpointId: endpoint.id, api, stop: () => stop(api, endpoint.id, server) };
+    return {
+      name: 'the receiver',
+      url,
+      endpointId: endpoint.id,
+      api,
+      stop: () => stop(api, endpoint.id, server),
+    };
   } catch (error) {
     server.close();
     throw error;

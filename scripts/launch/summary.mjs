@@ -1,10 +1,10 @@
 const DEFAULT_API_URL = 'http://127.0.0.1:8420';
 
 /** What a newcomer needs after the start: where things are, the key, and two commands to paste in order. */
-export function summaryText({ apiUrl, key, keyKept, data, logs, notes }, paint) {
+export function summaryText({ apiUrl, key, keyFile, data, logs, notes }, paint) {
   const rows = [
     ['API', paint.bold(apiUrl)],
-    ['Admin key', keyRow(key, keyKept, paint)],
+    ['Admin key', keyRow(key, keyFile, paint)],
     ['Data', data],
     ['Logs', logs],
   ];
@@ -17,22 +17,22 @@ export function summaryText({ apiUrl, key, keyKept, data, logs, notes }, paint) 
     ...facts,
     ...remarks,
     '',
-    ...steps({ apiUrl, key, keyKept }, paint),
+    ...steps({ apiUrl, key, keyFile }, paint),
     '',
   ].join('\n');
 }
 
-function keyRow(key, keyKept, paint) {
+function keyRow(key, keyFile, paint) {
   if (!key) return paint.dim('shown once, at the first start of this database');
-  return keyKept
-    ? `${key} ${paint.dim('(kept in .waybill/admin-key)')}`
+  return keyFile
+    ? `${key} ${paint.dim(`(kept in ${keyFile})`)}`
     : `${key} ${paint.yellow('(shown this once: keep it)')}`;
 }
 
-function steps({ apiUrl, key, keyKept }, paint) {
+function steps({ apiUrl, key, keyFile }, paint) {
   const flags = [
     ...(apiUrl === DEFAULT_API_URL ? [] : ['--api', apiUrl]),
-    ...(keyKept ? [] : ['--key', key ?? 'YOUR_KEY']),
+    ...(keyFile ? [] : ['--key', key ?? 'YOUR_KEY']),
   ];
   const receiver = ['npm run receiver', ...(flags.length > 0 ? ['--', ...flags] : [])].join(' ');
   const payload = '{"event_type":"order.shipped","payload":{"order":"A-1001","parcels":2}}';

@@ -14,6 +14,9 @@ import { createContext } from './create-context.js';
 import { createServer } from './create-server.js';
 import { reportStartFailure } from './report-start-failure.js';
 
+/** Every request is answered by then: what is left is to close connections that nobody waits for. */
+const CLOSE_MS = 1_000;
+
 /** Starts the api; resolves when it takes requests. It stops on SIGTERM, SIGINT, or when its parent is gone. */
 async function main(): Promise<void> {
   const config = readConfig(process.env);
@@ -28,12 +31,19 @@ async function main(): Promise<void> {
   onStopSignal(async (reason) => {
     logger.info({ event: 'api.stopping', reason });
     await context.lifecycle.stop(app.server, config.graceMs);
-    await app.close();
-    await opened.close();
+    await within(
+      CLOSE_MS,
+      app.close().then(() => opened.close()),
+    );
     logger.info({ event: 'api.stopped' });
   }, logger);
   logger.info({ event: 'api.ready', url });
   process.send?.({ type: 'ready', url });
+}
+
+/** Waits for the work, but no longer: a database that has gone silent must not keep the process alive. */
+async function within(timeoutMs: number, work: Promise<void>): Promise<void> {
+  await Promise.race([work, new Promise((resolve) => setTimeout(resolve, timeoutMs))]);
 }
 
 async function listen(server: Server, config: Config): Promise<string> {

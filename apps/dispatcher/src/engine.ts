@@ -119,7 +119,7 @@ export class Engine {
     await this.#scheduler.stop();
     await Promise.all(this.#inFlight);
     clearTimeout(abort);
-    await this.recorder.drain();
+    await this.recorder.drain(RECORD_MARGIN_MS);
     await this.#listener?.stop();
     this.#sender.close();
     await this.#pool.end();

@@ -16,6 +16,9 @@ import { DispatcherModule } from './dispatcher.module.js';
 import { Engine } from './engine.js';
 import { gauge } from './health/metrics.js';
 
+/** Beyond the grace time: recording what is known, closing sockets and connections. */
+const CLOSE_MS = 5_000;
+
 const logger = createLogger('dispatcher', process.env['WAYBILL_LOG_LEVEL'] || 'info');
 
 await runApp('dispatcher', logger, start);
@@ -41,6 +44,7 @@ async function start(): Promise<RunningApp> {
   engine.start();
   return {
     url: await app.getUrl(),
+    stopTimeoutMs: config.graceMs + CLOSE_MS,
     async stop() {
       await engine.stop();
       await app.close();

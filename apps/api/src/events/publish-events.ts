@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { acceptEvents, type AcceptedEvent, type AcceptResult, type EventInput } from '#outbox';
-import { AppError, formatId, sqlState } from '#runtime';
+import { AppError, formatId, isDatabaseUnavailable, sqlState } from '#runtime';
 import type { KeyHolder } from '#tenants';
 import type { ApiContext } from '../api-context.js';
 import { fingerprint } from './fingerprint.js';
@@ -124,10 +124,9 @@ async function inTransaction<Result>(
     await client.query('commit');
     return result;
   } catch (error) {
-    // A connection whose rollback fails is thrown away: its transaction ends with it.
-    await client.query('rollback').catch((failure: Error) => {
-      broken = failure;
-    });
+    // A connection that broke, or that cannot even roll back, is thrown away: its transaction ends with it.
+    if (isDatabaseUnavailable(error)) broken = error as Error;
+    else await client.query('rollback').catch((failure: Error) => (broken = failure));
     throw error;
   } finally {
     client.release(broken);

@@ -60,10 +60,21 @@ export class Recorder {
     }
   }
 
-  /** Writes what is waiting now and resolves when all of it is in the database. */
-  async drain(): Promise<void> {
+  /**
+   * Writes what is waiting now and resolves when all of it is in the database, or after `timeoutMs` if the database is
+   * away: the leases of the rest run out, and reap tells their story.
+   */
+  async drain(timeoutMs: number): Promise<void> {
     this.#flush();
-    if (this.#unrecorded > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
+    if (this.#unrecorded === 0) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, timeoutMs);
+      this.#idle.push(() => {
+        clearTimeout(timer);
+        resolve();
+      });
+    });
+    if (this.#unrecorded > 0) this.#logger.error({ event: 'record.abandoned', count: this.#unrecorded });
   }
 
   #flush(): void {

@@ -1,6 +1,7 @@
 import {
   countQueueBlocks,
   decideOutcome,
+  expireDeliveries,
   findLapsedClaims,
   type LapsedClaim,
   type RetryPolicy,
@@ -12,7 +13,7 @@ import type { Queryable } from '#runtime';
 const BLOCKS_PER_STEP = 2_048;
 /** A whole round takes at most this many steps, however large the queue has grown. */
 const STEPS_PER_ROUND = 10;
-const LAPSED_PER_STEP = 1_000;
+const ROWS_PER_STEP = 1_000;
 
 /** Where the walk over the queue's blocks stands. */
 export interface ReapPlace {
@@ -21,13 +22,16 @@ export interface ReapPlace {
 
 export interface ReapStep {
   readonly lapsed: readonly SettledAttempt[];
+  /** Debts whose time was over; they are dead now. */
+  readonly expired: number;
   readonly next: ReapPlace;
 }
 
 /**
  * Looks at the next stretch of the queue for claims whose lease ran out and settles each as an attempt
  * `lease_expired`: tried again after its backoff, or dead at its limit. Recording is fenced by the claim's token like
- * any other, so two reapers, or a reaper and a worker that comes back late, cannot both move a delivery.
+ * any other, so two reapers, or a reaper and a worker that comes back late, cannot both move a delivery. Debts in the
+ * same stretch whose time is over end there and then, whatever holds them back.
  */
 export async function reapStep(
   db: Queryable,
@@ -38,10 +42,15 @@ export async function reapStep(
   const blocks = await countQueueBlocks(db);
   const from = place.block < blocks ? place.block : 0;
   const until = from + Math.max(BLOCKS_PER_STEP, Math.ceil(blocks / STEPS_PER_ROUND));
-  const lapsed = await findLapsedClaims(db, { from, until }, LAPSED_PER_STEP);
+  const lapsed = await findLapsedClaims(db, { from, until }, ROWS_PER_STEP);
+  const expired = await expireDeliveries(db, { from, until }, ROWS_PER_STEP);
   // A full answer means that this stretch holds more: stay on it.
-  const next = lapsed.length === LAPSED_PER_STEP ? from : until;
-  return { lapsed: lapsed.map((claim) => settleLapsed(claim, retry, random)), next: { block: next } };
+  const next = lapsed.length === ROWS_PER_STEP || expired === ROWS_PER_STEP ? from : until;
+  return {
+    lapsed: lapsed.map((claim) => settleLapsed(claim, retry, random)),
+    expired,
+    next: { block: next },
+  };
 }
 
 function settleLapsed(claim: LapsedClaim, retry: RetryPolicy, random: () => number): SettledAttempt {

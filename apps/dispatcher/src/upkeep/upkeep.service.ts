@@ -26,10 +26,11 @@ export class UpkeepService {
   reap(): Promise<void> {
     return this.#once('reap', async () => {
       const { db, recorder, retry } = this.engine;
-      const { lapsed, next } = await reapStep(db, this.#reapPlace, retry, Math.random);
+      const { lapsed, expired, next } = await reapStep(db, this.#reapPlace, retry, Math.random);
       this.#reapPlace = next;
       for (const settled of lapsed) recorder.add(settled);
       if (lapsed.length > 0) this.engine.logger.warn({ event: 'claim.reaped', count: lapsed.length });
+      if (expired > 0) this.engine.logger.warn({ event: 'delivery.expired', count: expired });
     });
   }
 
