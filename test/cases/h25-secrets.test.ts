@@ -35,12 +35,12 @@ describe('[H25] an endpoint with a secret of the user', () => {
     ['no prefix', secretOf(24).slice('whsec_'.length)],
     ['an empty text', ''],
   ])('is refused: %s', async (_, secret) => {
-    const answer = await platform.client.post('/v1/endpoints', { url: 'http://127.0.0.1:9/', secret });
+    const answer = await platform.client.post('/v1/endpoints', { url: 'http://127.0.0.1:8499/', secret });
     expect([answer.status, answer.body['code']]).toEqual([422, 'validation_failed']);
     expect(answer.body['details']).toMatchObject([{ field: 'secret' }]);
     if (secret.length > 'whsec_'.length) expect(answer.text).not.toContain(secret.trim());
     const { rows } = await platform.pool.query(
-      `select from waybill.endpoints where url = 'http://127.0.0.1:9/'`,
+      `select from waybill.endpoints where url = 'http://127.0.0.1:8499/'`,
     );
     expect(rows).toEqual([]);
   });

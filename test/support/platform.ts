@@ -11,9 +11,9 @@ import { type Receiver, startReceiver } from './receiver.js';
 import { createTenantWithKey, type TestTenant } from './tenant.js';
 import { waitFor } from './wait-for.js';
 
-/** Attempts of at most 1 s, leases of 3 s, five attempts 0.1 s apart, polling at 50 ms. */
+/** Attempts of at most 1 s, leases of 4 s, five attempts 0.1 s apart, polling at 50 ms. */
 export const BRISK: Environment = {
-  WAYBILL_LEASE_MS: '3000',
+  WAYBILL_LEASE_MS: '4000',
   WAYBILL_ATTEMPT_TIMEOUT_MS: '1000',
   WAYBILL_CONNECT_TIMEOUT_MS: '1000',
   WAYBILL_RETRY_SCHEDULE: '0.1,0.1,0.1,0.1',
