@@ -103,7 +103,10 @@ describe('[H25] [row 63] a secret', () => {
     expect((listed!.body['data'] as unknown[]).length).toBeGreaterThanOrEqual(3);
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 422, 200, 200, 200, 422, 400, 422]);
     // The field's name that the client made of it may come back to the client; nothing else may.
-    const said = [...answers.slice(0, -1).map(({ text }) => text), ...platform.apps.map((app) => app.logText())];
+    const said = [
+      ...answers.slice(0, -1).map(({ text }) => text),
+      ...platform.apps.map((app) => app.logText()),
+    ];
     for (const secret of secrets) expect(said.filter((text) => text.includes(secret))).toEqual([]);
     expect(platform.apps.map((app) => app.logText()).join('')).toContain('delivery.attempt');
     const { rows } = await platform.pool.query<{ secret: string }>(
