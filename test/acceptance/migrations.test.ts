@@ -10,16 +10,19 @@ import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../s
 let database: TestDatabase;
 afterEach(() => database.drop());
 
+interface Refusal {
+  readonly code: number | null;
+  readonly output: string;
+}
+
+async function refused(boot: Promise<unknown>): Promise<Refusal> {
+  const error: unknown = await boot.catch((reason: unknown) => reason);
+  if (error instanceof BootError) return error;
+  throw new Error('it started');
+}
+
 /** How the api, the dispatcher and the command line refuse this database: exit code and all they said. */
-async function refusals(): Promise<{ code: number | null; output: string }[]> {
-  const refused = async (boot: Promise<unknown>) => {
-    const error = await boot.then(
-      () => new Error('it started'),
-      (reason: Error) => reason,
-    );
-    if (!(error instanceof BootError)) throw error;
-    return { code: error.code, output: error.output };
-  };
+async function refusals(): Promise<Refusal[]> {
   const options = { databaseUrl: database.url };
   const [api, dispatcher, cli] = await Promise.all([
     refused(bootApi(options)),

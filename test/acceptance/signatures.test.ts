@@ -17,7 +17,14 @@ beforeAll(async () => {
   platform = await openPlatform();
   await Promise.all([platform.bootApi(), platform.bootDispatcher()]);
 });
-afterAll(() => platform.close());
+afterAll(async () => {
+  try {
+    for (const receiver of platform.receivers) receiver.answer(200);
+    await expectDrained(platform, { attemptLimit: BRISK_ATTEMPTS });
+  } finally {
+    await platform.close();
+  }
+});
 
 function headersOf(request: ReceivedRequest): Record<string, string> {
   return Object.fromEntries(request.headers);
@@ -112,11 +119,8 @@ describe('a delivery as a receiver gets it', () => {
       ownVerdict(request!, `whsec_${Buffer.alloc(24).toString('base64')}`),
     ];
     expect(refused).toEqual(refused.map(() => ({ ok: false, reason: 'no_matching_signature' })));
-    expect(() => new StandardWebhook(endpoint.secret).verify(tampered, headersOf(request!))).toThrow();
-  });
-
-  it('leaves nothing owed', async () => {
-    for (const receiver of platform.receivers) receiver.answer(200);
-    await expectDrained(platform, { attemptLimit: BRISK_ATTEMPTS });
+    expect(() => new StandardWebhook(endpoint.secret).verify(tampered, headersOf(request!))).toThrow(
+      'No matching signature',
+    );
   });
 });

@@ -38,7 +38,9 @@ describe('[H25] an endpoint with a secret of the user', () => {
     const answer = await platform.client.post('/v1/endpoints', { url: 'http://127.0.0.1:8499/', secret });
     expect([answer.status, answer.body['code']]).toEqual([422, 'validation_failed']);
     expect(answer.body['details']).toMatchObject([{ field: 'secret' }]);
-    if (secret.length > 'whsec_'.length) expect(answer.text).not.toContain(secret.trim());
+    // A prefix alone, or nothing, is in many a text.
+    const leaks = secret.length > 'whsec_'.length && answer.text.includes(secret.trim());
+    expect(leaks).toBe(false);
     const { rows } = await platform.pool.query(
       `select from waybill.endpoints where url = 'http://127.0.0.1:8499/'`,
     );

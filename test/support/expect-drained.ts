@@ -56,8 +56,9 @@ export async function expectDrained(
 
 /** Every process still runs, or was killed or stopped by the test. */
 export function expectNoneDied({ apps }: Pick<Platform, 'apps'>): void {
-  for (const { process: child, logText } of apps) {
+  for (const app of apps) {
+    const { process: child } = app;
     const byItself = (child.exitCode ?? 0) !== 0 || !['SIGKILL', null].includes(child.signalCode);
-    expect(byItself ? logText() : '').toBe('');
+    expect(byItself ? app.logText() : '').toBe('');
   }
 }

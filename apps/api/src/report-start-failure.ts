@@ -7,7 +7,7 @@ export function reportStartFailure(error: unknown, env: Readonly<Record<string, 
     level: 60,
     time: new Date().toISOString(),
     app: 'api',
-    event: 'api.start_failed',
+    event: 'api.refused',
     code,
     message,
   };

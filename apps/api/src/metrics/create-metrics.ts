@@ -5,7 +5,8 @@ import type { QueueMeasure } from '#outbox';
 export interface Metrics {
   readonly eventsAccepted: Counter;
   countRequest(method: string, route: string, status: number, durationMs: number): void;
-  showQueue(measure: QueueMeasure | null): void;
+  /** Null when it could not be measured: the gauges keep what they last showed. */
+  showQueue(measure: QueueMeasure | null, partitionDays: number | null): void;
   render(): Promise<{ contentType: string; text: string }>;
 }
 
@@ -13,7 +14,7 @@ export interface Metrics {
 export function createMetrics(openRequests: () => number): Metrics {
   const registry = new Registry();
   const registers = [registry];
-  collectDefaultMetrics({ register: registry });
+  collectDefaultMetrics({ register: registry, prefix: 'waybill_' });
   const eventsAccepted = new Counter({
     name: 'waybill_events_accepted_total',
     help: 'Events stored by this process; repeats under an idempotency key are not counted again.',
@@ -52,7 +53,7 @@ export function createMetrics(openRequests: () => number): Metrics {
   };
 }
 
-function queueGauges(registry: Registry): (measure: QueueMeasure | null) => void {
+function queueGauges(registry: Registry): Metrics['showQueue'] {
   const gauge = (name: string, help: string) => new Gauge({ name, help, registers: [registry] });
   const up = gauge('waybill_database_up', '1 when the last measure of the queue succeeded.');
   const due = gauge('waybill_queue_due', 'Deliveries that are due and not under way.');
@@ -64,8 +65,10 @@ function queueGauges(registry: Registry): (measure: QueueMeasure | null) => void
     labelNames: ['state'],
     registers: [registry],
   });
-  return (measure) => {
+  const days = gauge('waybill_partition_days_ahead', 'Days for which partitions stand, today included.');
+  return (measure, partitionDays) => {
     up.set(measure === null ? 0 : 1);
+    if (partitionDays !== null) days.set(partitionDays);
     if (measure === null) return;
     due.set(measure.due);
     oldest.set(measure.oldestDueAgeSeconds);
