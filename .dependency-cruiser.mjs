@@ -15,13 +15,21 @@ const libRules = LIBS.map((lib) => ({
   name: `${lib}-imports-only-its-own-arrows`,
   severity: 'error',
   from: { path: `^libs/${lib}/` },
-  to: { path: '^libs/', pathNot: [`^libs/${lib}/`, ...MAY_IMPORT[lib].map((other) => `^libs/${other}/index\\.ts$`)] },
+  to: {
+    path: '^libs/',
+    pathNot: [`^libs/${lib}/`, ...MAY_IMPORT[lib].map((other) => `^libs/${other}/index\\.ts$`)],
+  },
 }));
 
 export default {
   forbidden: [
     { name: 'no-cycle', severity: 'error', from: {}, to: { circular: true } },
-    { name: 'nothing-imports-an-app', severity: 'error', from: { path: '^(libs|migrations)/' }, to: { path: '^apps/' } },
+    {
+      name: 'nothing-imports-an-app',
+      severity: 'error',
+      from: { path: '^(libs|migrations)/' },
+      to: { path: '^apps/' },
+    },
     {
       name: 'apps-do-not-import-each-other',
       severity: 'error',
@@ -40,7 +48,12 @@ export default {
       from: { path: '^(apps|libs)/', pathNot: '^libs/runtime/' },
       to: { path: '^migrations/' },
     },
-    { name: 'migrations-import-nothing-of-ours', severity: 'error', from: { path: '^migrations/' }, to: { path: '^(apps|libs)/' } },
+    {
+      name: 'migrations-import-nothing-of-ours',
+      severity: 'error',
+      from: { path: '^migrations/' },
+      to: { path: '^(apps|libs)/' },
+    },
     {
       name: 'signing-needs-node-crypto-only',
       severity: 'error',
@@ -59,6 +72,9 @@ export default {
     doNotFollow: { path: 'node_modules' },
     tsConfig: { fileName: 'tsconfig.json' },
     tsPreCompilationDeps: true,
-    enhancedResolveOptions: { conditionNames: ['source', 'import', 'node', 'default'], exportsFields: ['exports'] },
+    enhancedResolveOptions: {
+      conditionNames: ['source', 'import', 'node', 'default'],
+      exportsFields: ['exports'],
+    },
   },
 };

@@ -1,7 +1,7 @@
 // `npm start`: database, migrations, the api and the dispatcher, and what one needs to try them. Everything that is
 // started here ends with this process, in whatever way that ends.
-import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdirSync, realpathSync } from 'node:fs';
+import { join, sep } from 'node:path';
 import { parseArgs } from 'node:util';
 import { keepAdminKey, readAdminKey } from './launch/admin-key.mjs';
 import { startApp } from './launch/app-process.mjs';
@@ -46,7 +46,7 @@ try {
 
 async function start({ demo, once }) {
   await requireFreePorts();
-  mkdirSync(join(HOME, 'log'), { recursive: true });
+  if (embedded) mkdirSync(join(HOME, 'log'), { recursive: true });
   const database = await step(() => openDatabase());
   const key = await step(() => prepareDatabase(database.url));
   const env = { ...process.env, DATABASE_URL: database.url, ...(embedded ? loopbackSettings() : {}) };
@@ -95,7 +95,10 @@ async function openDatabase() {
   void server.exited.then(() =>
     stopAll(1, paint.red(`PostgreSQL is gone; its log is ${shortPath(`${dataDir}.log`)}`)),
   );
-  return { url: server.url, shown: `${shortPath(dataDir)} (embedded PostgreSQL)` };
+  // Differs where the account that runs PostgreSQL cannot reach our folder.
+  const real = realpathSync(dataDir);
+  const elsewhere = real === realpathSync(HOME) + sep + 'postgres' ? '' : ` in ${real}`;
+  return { url: server.url, shown: `${shortPath(dataDir)} (embedded PostgreSQL${elsewhere})` };
 }
 
 async function prepareDatabase(databaseUrl) {
@@ -104,7 +107,7 @@ async function prepareDatabase(databaseUrl) {
   const directUrl = process.env.WAYBILL_DIRECT_DATABASE_URL || databaseUrl;
   await migrate(directUrl);
   const made = await bootstrapTenant(directUrl);
-  if (!embedded) return made?.key ?? null;
+  if (!embedded) return made?.key ?? (process.env.WAYBILL_KEY || null);
   if (made) keepAdminKey(KEY_FILE, made.key);
   return readAdminKey(KEY_FILE);
 }
@@ -165,7 +168,10 @@ function whereabouts(database, env) {
 }
 
 async function demonstrate(apiUrl, key, once) {
-  if (!key) throw new Error('The demo needs the admin key, which was shown at the first start only');
+  if (!key)
+    throw new Error(
+      'The demo needs the admin key, which was shown at the first start: pass it as WAYBILL_KEY',
+    );
   const { runDemo } = await import('./launch/demo.mjs');
   const complete = await runDemo({ apiUrl, key, paint, print, onReceiver: willStop });
   if (once) await stopAll(complete ? 0 : 1, '');

@@ -28,7 +28,7 @@ export interface Config {
   readonly logLevel: string;
 }
 
-/** Claim, send and record must fit into a lease: what is left for recording after the deadline of an attempt. */
+/** Claim, send and record must fit into a lease: what it has beyond the deadline of an attempt, half of it for each. */
 export const RECORD_MARGIN_MS = 2_000;
 
 const HOUR_S = 3600;

@@ -6,7 +6,10 @@ export function nestLogger(logger: Logger): LoggerService {
   const at =
     (level: 'debug' | 'warn' | 'error') =>
     (message: unknown, ...context: unknown[]) =>
-      logger[level]({ event: 'nest', context: context.at(-1) }, String(message));
+      logger[level](
+        { event: 'nest', context: context.at(-1) },
+        message instanceof Error ? message.message : String(message),
+      );
   return {
     log: at('debug'),
     debug: at('debug'),

@@ -4,6 +4,9 @@ import { ERRORS } from './error-table.js';
 
 const read = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 
+const settings = (text: string): string[] =>
+  [...new Set(text.match(/\b(?:WAYBILL_[A-Z_]+|DATABASE_URL)\b/g))].toSorted();
+
 describe('the reference pages', () => {
   it('list exactly the error codes of the table, with their statuses and titles', () => {
     const listed = [...read('docs/reference/errors.md').matchAll(/^\| `(\w+)` +\| (\d+) +\| (.+?) *\|$/gm)];
@@ -12,10 +15,7 @@ describe('the reference pages', () => {
   });
 
   it('explain every setting that is read, and no other', () => {
-    const settings = (text: string): string[] =>
-      [...new Set(text.match(/\b(?:WAYBILL_[A-Z_]+|DATABASE_URL)\b/g))].toSorted();
-    expect(settings(read('docs/reference/configuration.md'))).toEqual(
-      settings(read('libs/runtime/config.ts')),
-    );
+    const explained = read('docs/reference/configuration.md').split('## `npm start`')[0]!;
+    expect(settings(explained)).toEqual(settings(read('libs/runtime/config.ts')));
   });
 });

@@ -1,4 +1,5 @@
 import { AppError } from './app-error.js';
+import { isDatabaseUnavailable } from './database.js';
 import { flushLog, type Logger } from './logger.js';
 
 /** How long an ending process waits for whoever reads its log. */
@@ -27,8 +28,9 @@ export async function runApp(name: string, logger: Logger, start: () => Promise<
     stopping = true;
     logger.info({ event: `${name}.stopping`, reason });
     try {
-      if (app !== null) await within(app.stopTimeoutMs, app.stop());
-      logger.info({ event: `${name}.stopped` });
+      const ended = app === null || (await endsWithin(app.stopTimeoutMs, app.stop()));
+      if (ended) logger.info({ event: `${name}.stopped` });
+      else logger.warn({ event: `${name}.cut_short`, after_ms: app!.stopTimeoutMs });
     } catch (error) {
       logger.error({ event: `${name}.stop_failed`, err: error });
       process.exitCode = 1;
@@ -48,12 +50,12 @@ export async function runApp(name: string, logger: Logger, start: () => Promise<
   }
 }
 
-async function within(timeoutMs: number, work: Promise<void>): Promise<void> {
+async function endsWithin(timeoutMs: number, work: Promise<void>): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`it did not stop within ${timeoutMs} ms`)), timeoutMs);
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(() => resolve(false), timeoutMs);
   });
-  await Promise.race([work, late]).finally(() => clearTimeout(timer));
+  return Promise.race([work.then(() => true), late]).finally(() => clearTimeout(timer));
 }
 
 /** Ends the process with the reason on standard error for people, and in the log for machines. */
@@ -66,8 +68,13 @@ async function refuse(name: string, logger: Logger, error: unknown): Promise<nev
 
 function explain(error: unknown): string {
   if (error instanceof AppError) return error.message;
-  const { code, port, message } = error as { code?: string; port?: number; message?: string };
-  if (code === 'EADDRINUSE')
-    return `port ${port} is in use; choose another by WAYBILL_PORT or WAYBILL_DISPATCHER_PORT.`;
-  return message ? message : String(error);
+  const { code, syscall, port, message } = error as NodeJS.ErrnoException & { port?: number };
+  if (code === 'EADDRINUSE') {
+    return `port ${port} is in use; choose another by WAYBILL_PORT or WAYBILL_DISPATCHER_PORT (0 lets the system pick).`;
+  }
+  if (syscall === 'listen')
+    return `it cannot listen on port ${port} (${code}); check WAYBILL_HOST and the port.`;
+  if (isDatabaseUnavailable(error))
+    return `the database of DATABASE_URL cannot be reached: ${message || code}`;
+  return message || String(error);
 }

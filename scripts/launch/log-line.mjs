@@ -11,13 +11,15 @@ const SHOWN_FIELDS = [
   'endpoint_id',
   'deliveries',
   'attempt',
-  'outcome',
   'state',
-  'status',
-  'reason',
-  'error',
+  'status_code',
+  'error_kind',
   'duration_ms',
+  'retry_in_ms',
 ];
+
+// A delivery's own id is enough to find the event and the endpoint.
+const NAMED_BY_DELIVERY = new Set(['event_id', 'endpoint_id']);
 
 /** One compact line for a log line worth seeing on a terminal, or null: an event, an attempt, or a warning. */
 export function compactLine(app, line, paint) {
@@ -28,9 +30,10 @@ export function compactLine(app, line, paint) {
   const colour = entry.level >= ERROR ? paint.red : warning ? paint.yellow : paint.cyan;
   const time = clockText(new Date(entry.time ?? Date.now()));
   const title = colour(warning ? `${app}: ${entry.msg ?? entry.event}` : entry.event);
-  const fields = SHOWN_FIELDS.filter((name) => isShown(entry[name])).map((name) =>
-    fieldText(name, entry[name]),
-  );
+  const names = entry.delivery_id
+    ? SHOWN_FIELDS.filter((name) => !NAMED_BY_DELIVERY.has(name))
+    : SHOWN_FIELDS;
+  const fields = names.filter((name) => isShown(entry[name])).map((name) => fieldText(name, entry[name]));
   if (warning && entry.err?.message) fields.push(paint.dim(entry.err.message));
   return [paint.dim(time), title, ...fields].join('  ');
 }
@@ -50,5 +53,7 @@ function isShown(value) {
 
 function fieldText(name, value) {
   if (name === 'duration_ms') return `${Math.round(value)} ms`;
-  return /^(attempt|status|deliveries)$/.test(name) ? `${name} ${value}` : String(value);
+  if (name === 'retry_in_ms') return `retry in ${(value / 1000).toFixed(1)} s`;
+  if (name === 'deliveries') return `for ${value} endpoint${value === 1 ? '' : 's'}`;
+  return name === 'attempt' ? `attempt ${value}` : String(value);
 }

@@ -3,6 +3,7 @@ import type { DataSource } from 'typeorm';
 import type { EgressPolicy } from '#egress';
 import type { Hints } from '#outbox';
 import type { Config, Logger } from '#runtime';
+import type { Accept } from './events/group-accept.js';
 import type { Lifecycle } from './lifecycle.js';
 import type { Metrics } from './metrics/create-metrics.js';
 
@@ -15,6 +16,10 @@ export class ApiContext {
     readonly source: DataSource,
     /** Accept and replay: statements planned once, and a short wait for locks. */
     readonly acceptPool: pg.Pool,
+    /** Accept under idempotency keys, which may have to wait for one another. */
+    readonly keyedPool: pg.Pool,
+    /** Stores an event without an idempotency key, together with others that come at the same time. */
+    readonly accept: Accept,
     /** Keys, lists and look-ups: planned for the filters that are given. */
     readonly readPool: pg.Pool,
     readonly egressPolicy: EgressPolicy,

@@ -1,14 +1,19 @@
 import { Endpoint, EndpointSecret, Subscription } from '#endpoints';
-import { parseEgressPolicy, type EgressPolicy } from '#egress';
-import { createHints } from '#outbox';
-import { AppError, createDataSource, createPool, type Config, type Logger } from '#runtime';
+import { parseEgressPolicy } from '#egress';
+import { acceptEvents, createHints } from '#outbox';
+import { createDataSource, createPool, type Config, type Logger } from '#runtime';
 import { ApiKey, Tenant } from '#tenants';
 import { ApiContext } from './api-context.js';
+import { createGroupAccept } from './events/group-accept.js';
 import { Lifecycle } from './lifecycle.js';
 import { createMetrics } from './metrics/create-metrics.js';
 
-/** A keyed request waits this long for another with its key to commit, before it is told to come again. */
-const KEY_WAIT_MS = 1_000;
+/**
+ * A key that another transaction holds makes its requests wait in turns of this long, on four connections of their own:
+ * measured, one held key kept 127 strangers waiting for 3.5 s when all shared one lane.
+ */
+const KEY_LOCK_WAIT_MS = 200;
+const KEYED_CONNECTIONS = 4;
 const LOCK_WAIT_MS = 2_000;
 const STATEMENT_TIMEOUT_MS = 10_000;
 
@@ -17,7 +22,11 @@ export async function createContext(
   config: Config,
   logger: Logger,
 ): Promise<{ context: ApiContext; close(): Promise<void> }> {
-  const egressPolicy = readPolicy(config);
+  const egressPolicy = parseEgressPolicy({
+    allow: config.egressAllow,
+    deny: config.egressDeny,
+    allowHttp: config.allowHttp,
+  });
   const onIdleError = (error: Error): void =>
     logger.warn({ event: 'database.connection_lost', message: error.message });
   const pool = { url: config.databaseUrl, statementTimeoutMs: STATEMENT_TIMEOUT_MS, onIdleError };
@@ -25,7 +34,14 @@ export async function createContext(
     ...pool,
     max: 10,
     applicationName: 'waybill-api-accept',
-    lockTimeoutMs: KEY_WAIT_MS,
+    lockTimeoutMs: LOCK_WAIT_MS,
+    genericPlans: true,
+  });
+  const keyedPool = createPool({
+    ...pool,
+    max: KEYED_CONNECTIONS,
+    applicationName: 'waybill-api-keyed',
+    lockTimeoutMs: KEY_LOCK_WAIT_MS,
     genericPlans: true,
   });
   const readPool = createPool({
@@ -40,6 +56,9 @@ export async function createContext(
     applicationName: 'waybill-api',
     max: 4,
   });
+  const accept = createGroupAccept((inputs) =>
+    acceptEvents(acceptPool, inputs, { maxAgeMs: config.maxAgeMs }),
+  );
   const hints = createHints(readPool, (error) =>
     logger.warn({ event: 'hint.failed', message: String(error) }),
   );
@@ -51,6 +70,8 @@ export async function createContext(
     logger,
     source,
     acceptPool,
+    keyedPool,
+    accept,
     readPool,
     egressPolicy,
     hints,
@@ -61,21 +82,7 @@ export async function createContext(
     context,
     async close() {
       await hints.settled();
-      await Promise.all([source.destroy(), acceptPool.end(), readPool.end()]);
+      await Promise.all([source.destroy(), acceptPool.end(), keyedPool.end(), readPool.end()]);
     },
   };
-}
-
-function readPolicy(config: Config): EgressPolicy {
-  try {
-    return parseEgressPolicy({
-      allow: config.egressAllow,
-      deny: config.egressDeny,
-      allowHttp: config.allowHttp,
-    });
-  } catch (error) {
-    throw new AppError('invalid_configuration', error instanceof Error ? error.message : String(error), {
-      cause: error,
-    });
-  }
 }

@@ -7,7 +7,7 @@ import {
 import { NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import express from 'express';
-import { AppError } from '#runtime';
+import { AppError, nestLogger } from '#runtime';
 import type { ApiContext } from './api-context.js';
 import { AppModule } from './app.module.js';
 import { answerClientError } from './http/client-error.js';
@@ -15,7 +15,6 @@ import { greetRequest } from './http/greet-request.js';
 import { requestIdOf } from './http/request-id.js';
 import { sendProblem } from './http/send-problem.js';
 import { toProblem } from './http/to-problem.js';
-import { NestLogger } from './nest-logger.js';
 
 /** Node waits 60 s for headers, 300 s for a request, and looks every 30 s: too long with connections to spare. */
 const SERVER_OPTIONS = {
@@ -39,7 +38,7 @@ export async function createServer(context: ApiContext): Promise<{ server: Serve
   const app = await NestFactory.create(AppModule.around(context), new ExpressAdapter(instance), {
     bodyParser: false,
     abortOnError: false,
-    logger: new NestLogger(context.logger),
+    logger: nestLogger(context.logger),
   });
   await app.init();
   const handle = (request: IncomingMessage, response: ServerResponse): void => {

@@ -75,7 +75,7 @@ export class Engine {
       settings: {
         connectTimeoutMs: config.connectTimeoutMs,
         attemptTimeoutMs: config.attemptTimeoutMs,
-        recordMarginMs: RECORD_MARGIN_MS,
+        recordMarginMs: RECORD_MARGIN_MS / 2,
         retry: this.retry,
         userAgent: `Waybill/${VERSION}`,
       },
@@ -111,7 +111,10 @@ export class Engine {
     this.#scheduler.start();
   }
 
-  /** Claims no more, lets what is in flight end within the grace time, records it, and closes everything. */
+  /**
+   * Claims no more, lets what is in flight end within the grace time, records it, and closes everything. What a
+   * database that is away could not be told, lapsing leases tell.
+   */
   async stop(): Promise<void> {
     if (this.stopping) return;
     this.stopping = true;
@@ -126,7 +129,12 @@ export class Engine {
   }
 
   #dispatch(delivery: ClaimedDelivery, clock: DatabaseClock): Promise<void> {
-    const sending = this.#deliver(delivery, clock).finally(() => this.#inFlight.delete(sending));
+    const sending = this.#deliver(delivery, clock)
+      // A bug of ours must cost this delivery an attempt, not the process and all that it has in flight.
+      .catch((error: unknown) =>
+        this.logger.error({ event: 'delivery.crashed', delivery_id: delivery.deliveryId, err: error }),
+      )
+      .finally(() => this.#inFlight.delete(sending));
     this.#inFlight.add(sending);
     return sending;
   }

@@ -22,9 +22,10 @@ export async function publishEvent(
 ): Promise<Published> {
   const startedAt = performance.now();
   const inputs = [toInput(key, envelope)];
-  const results = await orInProgress(
-    acceptEvents(context.acceptPool, inputs, { maxAgeMs: context.config.maxAgeMs }),
-  );
+  const results =
+    envelope.idempotencyKey === null
+      ? [await context.accept(inputs[0]!)]
+      : await acceptKeyed(context, inputs);
   const published = toPublished(results, '');
   announce(context, key, inputs, published, startedAt);
   return published[0]!;
@@ -38,14 +39,22 @@ export async function publishBatch(
 ): Promise<readonly Published[]> {
   const startedAt = performance.now();
   const inputs = envelopes.map((envelope) => toInput(key, envelope));
-  const published = await orInProgress(
-    inTransaction(context.acceptPool, async (client) => {
+  const keyed = inputs.some((input) => input.idempotency !== null);
+  const published = await untilKeysAreFree(() =>
+    inTransaction(keyed ? context.keyedPool : context.acceptPool, async (client) => {
       const results = await acceptEvents(client, inputs, { maxAgeMs: context.config.maxAgeMs });
       return toPublished(results, 'events');
     }),
   );
   announce(context, key, inputs, published, startedAt);
   return published;
+}
+
+/** A keyed event may wait for another request with its key, so it travels alone and on connections of its own. */
+function acceptKeyed(context: ApiContext, inputs: readonly EventInput[]): Promise<AcceptResult[]> {
+  return untilKeysAreFree(() =>
+    acceptEvents(context.keyedPool, inputs, { maxAgeMs: context.config.maxAgeMs }),
+  );
 }
 
 function toInput(key: KeyHolder, envelope: Envelope): EventInput {
@@ -103,12 +112,20 @@ function announce(
   });
 }
 
-async function orInProgress<Result>(work: Promise<Result>): Promise<Result> {
-  try {
-    return await work;
-  } catch (error) {
-    if (sqlState(error) !== LOCK_NOT_AVAILABLE) throw error;
-    throw new AppError('idempotency_key_in_progress', undefined, { retryAfterSeconds: 1, cause: error });
+/** How long a keyed request waits, in turns of the lane's lock timeout, for another one with its key to commit. */
+const KEY_WAIT_MS = 2_000;
+
+/** Between its turns a waiting request holds no connection: one stuck key cannot keep the lane from the others. */
+async function untilKeysAreFree<Result>(work: () => Promise<Result>): Promise<Result> {
+  const deadline = performance.now() + KEY_WAIT_MS;
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      if (sqlState(error) !== LOCK_NOT_AVAILABLE) throw error;
+      if (performance.now() < deadline) continue;
+      throw new AppError('idempotency_key_in_progress', undefined, { retryAfterSeconds: 1, cause: error });
+    }
   }
 }
 

@@ -6,8 +6,8 @@ const BATCH_MAX = 256;
 const LINGER_MS = 10;
 const FLUSHES_MAX = 2;
 const BACKOFF_MAX_MS = 2_000;
-/** A deadlock or serialization failure says nothing about the batch: it is simply run again. */
-const TRANSIENT = new Set(['40001', '40P01', '55P03', '57014']);
+/** SQLSTATE classes that blame the data: cardinality, data exception, integrity, program limit. All others pass by. */
+const REFUSED_DATA = /^(21|22|23|54)/;
 
 /** What the recorder tells those who watch it. */
 export interface RecorderEvents {
@@ -18,8 +18,8 @@ export interface RecorderEvents {
  * Gathers outcomes and writes them in batches: at 256, or 10 ms after the first, at most two statements under way.
  *
  *   settled --flush--> recorded
- *     flush fails, database away  → the same batch again, with backoff; repeating it is harmless
  *     flush fails, data refused   → halves, until the bad row stands alone and is recorded without its odd parts
+ *     flush fails otherwise       → the same batch again, with backoff; repeating it is harmless
  *
  * Nothing is dropped while the process lives; if it dies, leases lapse and reap tells the story.
  */
@@ -49,6 +49,13 @@ export class Recorder {
     this.#unrecorded += 1;
     if (this.#waiting.length >= BATCH_MAX) this.#flush();
     else this.#timer ??= setTimeout(() => this.#flush(), LINGER_MS);
+  }
+
+  /** Writes these at once, and resolves when they are in the database. */
+  async record(batch: readonly SettledAttempt[]): Promise<void> {
+    this.#unrecorded += batch.length;
+    await this.#write(batch);
+    this.#recorded(batch.length);
   }
 
   /** Frees claims of which nothing was sent; if the database is away their leases run out instead. */
@@ -85,11 +92,15 @@ export class Recorder {
       this.#flushes += 1;
       void this.#write(batch).then(() => {
         this.#flushes -= 1;
-        this.#unrecorded -= batch.length;
         if (this.#waiting.length > 0) this.#flush();
-        if (this.#unrecorded === 0) for (const done of this.#idle.splice(0)) done();
+        this.#recorded(batch.length);
       });
     }
+  }
+
+  #recorded(count: number): void {
+    this.#unrecorded -= count;
+    if (this.#unrecorded === 0) for (const done of this.#idle.splice(0)) done();
   }
 
   async #write(batch: readonly SettledAttempt[]): Promise<void> {
@@ -99,7 +110,8 @@ export class Recorder {
         for (const settled of batch) this.#events.recorded(settled, moved.has(settled.deliveryId));
         return;
       } catch (error) {
-        const again = isDatabaseUnavailable(error) || TRANSIENT.has(sqlState(error) ?? '');
+        const state = sqlState(error);
+        const again = isDatabaseUnavailable(error) || (state !== null && !REFUSED_DATA.test(state));
         this.#logger.warn({ event: 'record.failed', count: batch.length, again, err: error });
         if (!again) return this.#split(batch, error);
         await delay(Math.min(BACKOFF_MAX_MS, 50 * 2 ** failures));

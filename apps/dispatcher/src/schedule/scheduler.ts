@@ -144,13 +144,17 @@ export class Scheduler {
 
   async #look(now: number): Promise<void> {
     const { db, settings } = this.#parts;
+    // Set before the look: a hint that comes meanwhile asks for another one.
+    this.#lookAt = now + settings.pollMs;
     const start = this.#place === null ? { lookBackMs: this.#lookBackMs(now) } : { after: this.#place };
     const found = await discoverEndpoints(db, start, DISCOVERY_ROWS);
     for (const endpoint of found.endpoints) this.#ready.see(endpoint);
     this.#place = found.next;
-    if (found.next !== null) return;
+    if (found.next !== null) {
+      this.#lookAt = 0;
+      return;
+    }
     this.#lastLookAt = now;
-    this.#lookAt = now + settings.pollMs;
     await this.#sweep();
   }
 

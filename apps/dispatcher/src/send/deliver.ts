@@ -13,7 +13,10 @@ import { UnusableSecretError, type SigningKeys } from './signing-keys.js';
 export interface DeliverSettings {
   readonly connectTimeoutMs: number;
   readonly attemptTimeoutMs: number;
-  /** What must be left of the lease, beyond the attempt's deadline, to record its outcome. */
+  /**
+   * What must be left of the lease at the first byte, beyond the attempt's deadline, to record its outcome. Less than
+   * the lease has at its claim: at exactly that much no delivery would ever be sent.
+   */
   readonly recordMarginMs: number;
   readonly retry: RetryPolicy;
   readonly userAgent: string;
@@ -50,20 +53,25 @@ export async function deliver(
   parts: DeliverParts,
 ): Promise<Delivered> {
   const { settings } = parts;
-  let request;
+  let keys;
   try {
-    const keys = await parts.keys.of(delivery);
-    const nowMs = clock();
-    if (delivery.leaseUntilMs - nowMs < settings.attemptTimeoutMs + settings.recordMarginMs) {
-      return { kind: 'unsent', reason: 'the lease is nearly over', retryInMs: 0 };
-    }
-    request = signRequest(delivery, { keys, nowMs, userAgent: settings.userAgent });
+    keys = await parts.keys.of(delivery);
   } catch (error) {
     if (!(error instanceof UnusableSecretError))
       return { kind: 'unsent', reason: String(error), retryInMs: OUR_FAULT_RETRY_MS };
     return settle(delivery, clock, parts, clock(), unsendable(error.message));
   }
   const startedAtMs = clock();
+  if (delivery.leaseUntilMs - startedAtMs < settings.attemptTimeoutMs + settings.recordMarginMs) {
+    return { kind: 'unsent', reason: 'the lease is nearly over', retryInMs: 0 };
+  }
+  let request;
+  try {
+    request = signRequest(delivery, { keys, nowMs: startedAtMs, userAgent: settings.userAgent });
+  } catch (error) {
+    // Signing depends on nothing but the delivery: it would fail the same way for ever.
+    return settle(delivery, clock, parts, startedAtMs, unsendable(`cannot be signed: ${String(error)}`));
+  }
   const result = await parts.sender.send(
     {
       tenantId: delivery.tenantId,
@@ -140,5 +148,5 @@ export function describeAttempt(result: AttemptResult, startedAtMs: number): Att
 }
 
 function unsendable(message: string): AttemptResult {
-  return { kind: 'failure', error: 'unsendable', message, durationMs: 0, sent: false };
+  return { kind: 'failure', error: 'unsendable', message: message.slice(0, 500), durationMs: 0, sent: false };
 }

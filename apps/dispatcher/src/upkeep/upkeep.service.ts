@@ -28,9 +28,11 @@ export class UpkeepService {
       const { db, recorder, retry } = this.engine;
       const { lapsed, expired, next } = await reapStep(db, this.#reapPlace, retry, Math.random);
       this.#reapPlace = next;
-      for (const settled of lapsed) recorder.add(settled);
-      if (lapsed.length > 0) this.engine.logger.warn({ event: 'claim.reaped', count: lapsed.length });
       if (expired > 0) this.engine.logger.warn({ event: 'delivery.expired', count: expired });
+      if (lapsed.length === 0) return;
+      // Awaited, or each tick would find the same claims again while the database is slow to record them.
+      await recorder.record(lapsed);
+      this.engine.logger.warn({ event: 'claim.reaped', count: lapsed.length });
     });
   }
 
