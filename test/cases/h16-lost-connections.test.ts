@@ -10,6 +10,7 @@ import { waitFor } from '../support/wait-for.js';
 const POOL_SIZES = {
   'waybill-api': 4,
   'waybill-api-accept': 10,
+  'waybill-api-keyed': 4,
   'waybill-api-read': 8,
   'waybill-dispatcher': 5,
   'waybill-dispatcher-listen': 1,

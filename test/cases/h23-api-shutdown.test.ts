@@ -28,7 +28,8 @@ it('[H23] an api that is told to stop turns red first and answers every open sub
   const submits = Array.from({ length: SUBMITS }, (_, order) =>
     platform.client.publish<ShownEvent>('order.created', { order }),
   );
-  const answered = Promise.all(submits);
+  let answersSoFar = 0;
+  const answered = Promise.all(submits.map((submit) => submit.finally(() => (answersSoFar += 1))));
   // A test that fails before it asks for them must not leave these rejections to nobody.
   answered.catch(() => undefined);
   const open = async (): Promise<number> => {
@@ -37,13 +38,14 @@ it('[H23] an api that is told to stop turns red first and answers every open sub
   };
   // The one more is the scrape itself.
   await waitFor(async () => (await open()) === SUBMITS + 1, { what: `${SUBMITS} open submits` });
-  await waitFor(() => fault.held === 10, { what: 'ten statements under way, as many as the pool has' });
+  await waitFor(() => fault.held > 0, { what: 'a statement under way' });
 
   api.process.kill('SIGTERM');
   await untilHealth(api, '/readyz', 503);
   // Red while everything is still open, and the port too.
   expect(api.process.exitCode).toBeNull();
-  expect(fault.held).toBe(10);
+  expect(fault.held).toBeGreaterThan(0);
+  expect(answersSoFar).toBe(0);
   proxy.clearFaults();
   const answers = await answered;
   expect(await api.exited).toEqual({ code: 0, signal: null });

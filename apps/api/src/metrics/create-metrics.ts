@@ -11,12 +11,7 @@ export interface DatabaseMeasure {
 export interface Metrics {
   readonly eventsAccepted: Counter;
   countRequest(method: string, route: string, status: number, durationMs: number): void;
-<<<<<<< HEAD
-  /** Null when it could not be measured: the gauges keep what they last showed. */
-  showQueue(measure: QueueMeasure | null, partitionDays: number | null): void;
-=======
   showDatabase(measure: DatabaseMeasure | null): void;
->>>>>>> main
   render(): Promise<{ contentType: string; text: string }>;
 }
 
@@ -63,11 +58,7 @@ export function createMetrics(openRequests: () => number): Metrics {
   };
 }
 
-<<<<<<< HEAD
-function queueGauges(registry: Registry): Metrics['showQueue'] {
-=======
 function databaseGauges(registry: Registry): (measure: DatabaseMeasure | null) => void {
->>>>>>> main
   const gauge = (name: string, help: string) => new Gauge({ name, help, registers: [registry] });
   const up = gauge('waybill_database_up', '1 when the last measure of the queue succeeded.');
   const due = gauge('waybill_queue_due', 'Deliveries that are due and not under way.');
@@ -79,20 +70,12 @@ function databaseGauges(registry: Registry): (measure: DatabaseMeasure | null) =
     labelNames: ['state'],
     registers: [registry],
   });
-<<<<<<< HEAD
-  const days = gauge('waybill_partition_days_ahead', 'Days for which partitions stand, today included.');
-  return (measure, partitionDays) => {
-    up.set(measure === null ? 0 : 1);
-    if (partitionDays !== null) days.set(partitionDays);
-    if (measure === null) return;
-=======
   const days = gauge('waybill_partition_days_ahead', 'Days of partitions that stand ready, today included.');
   return (measured) => {
     up.set(measured === null ? 0 : 1);
     if (measured === null) return;
     days.set(measured.partitionDays);
     const measure = measured.queue;
->>>>>>> main
     due.set(measure.due);
     oldest.set(measure.oldestDueAgeSeconds);
     inFlight.set(measure.inProgress);

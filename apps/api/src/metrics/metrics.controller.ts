@@ -1,11 +1,7 @@
 import { Controller, Get, Headers, Res } from '@nestjs/common';
 import type { Response } from 'express';
 import { countPartitionDays, measureQueue } from '#outbox';
-<<<<<<< HEAD
-import { AppError, isMetricsAllowed } from '#runtime';
-=======
 import { AppError, isMetricsAllowed, type Queryable } from '#runtime';
->>>>>>> main
 import { ApiContext } from '../api-context.js';
 import { Public } from '../auth/require-scope.js';
 import { remember } from '../http/remember.js';
@@ -22,15 +18,7 @@ export class MetricsController {
 
   constructor(private readonly context: ApiContext) {
     this.measure = remember(MEASURE_AGE_MS, async () => {
-<<<<<<< HEAD
-      const [queue, days] = await Promise.all([
-        measureQueue(context.readPool).catch(() => null),
-        countPartitionDays(context.readPool).catch(() => null),
-      ]);
-      context.metrics.showQueue(queue, days);
-=======
       context.metrics.showDatabase(await measureDatabase(context.readPool).catch(() => null));
->>>>>>> main
     });
   }
 
@@ -39,11 +27,7 @@ export class MetricsController {
     @Headers('authorization') authorization: string | undefined,
     @Res() response: Response,
   ): Promise<void> {
-<<<<<<< HEAD
-    if (!isMetricsAllowed(this.context.config.metricsToken, authorization))
-=======
     if (!isMetricsAllowed(this.context.config.metricsToken, authorization)) {
->>>>>>> main
       throw new AppError('invalid_metrics_token');
     }
     await this.measure();
@@ -52,10 +36,7 @@ export class MetricsController {
     response.end(text);
   }
 }
-<<<<<<< HEAD
-=======
 
 async function measureDatabase(db: Queryable): Promise<DatabaseMeasure> {
   return { queue: await measureQueue(db), partitionDays: await countPartitionDays(db) };
 }
->>>>>>> main
