@@ -27,6 +27,9 @@ export interface PoolOptions {
   readonly onIdleError: (error: Error) => void;
 }
 
+/** How much longer than the server's own limit we wait before a statement counts as lost. */
+const SILENCE_MS = 5_000;
+
 /**
  * A pool of plain `pg` connections whose sessions always carry a statement, lock and idle-in-transaction timeout.
  * A connection that dies while idle is reported and replaced, never thrown: without a listener it would end the
@@ -49,7 +52,7 @@ export function createPool(options: PoolOptions): pg.Pool {
     idleTimeoutMillis: 30_000,
     keepAlive: true,
     // The server ends a statement at its own timeout; this one is for a server that no longer answers at all.
-    query_timeout: options.statementTimeoutMs + 5_000,
+    query_timeout: options.statementTimeoutMs + SILENCE_MS,
   });
   pool.on('error', options.onIdleError);
   pool.on('connect', (client) => client.on('error', options.onIdleError));
@@ -61,10 +64,13 @@ export interface DataSourceOptions {
   readonly entities: readonly (EntitySchema | (new () => object))[];
   readonly max?: number;
   readonly applicationName: string;
+  /** How long a statement may take, 10 s unless told; 0 sets no limit, for migrations. */
+  readonly statementTimeoutMs?: number;
 }
 
 /** A TypeORM DataSource over the schema `waybill`: migrations and plain CRUD; it never changes the schema by itself. */
 export function createDataSource(options: DataSourceOptions): DataSource {
+  const statementTimeoutMs = options.statementTimeoutMs ?? 10_000;
   return new DataSource({
     type: 'postgres',
     url: options.url,
@@ -78,8 +84,9 @@ export function createDataSource(options: DataSourceOptions): DataSource {
     extra: {
       max: options.max ?? 5,
       keepAlive: true,
-      options:
-        '-c statement_timeout=10000 -c lock_timeout=2000 -c idle_in_transaction_session_timeout=10000 -c timezone=UTC',
+      options: `-c statement_timeout=${statementTimeoutMs} -c lock_timeout=2000 -c idle_in_transaction_session_timeout=10000 -c timezone=UTC`,
+      // As for pools: without it a server that went silent keeps its connections, and whoever waits on them, for good.
+      ...(statementTimeoutMs === 0 ? {} : { query_timeout: statementTimeoutMs + SILENCE_MS }),
     },
   });
 }

@@ -33,6 +33,7 @@ export function listen(options: ListenOptions): Listener {
           connectionString: options.url,
           application_name: options.applicationName,
           connectionTimeoutMillis: 5_000,
+          query_timeout: 5_000,
           keepAlive: true,
         });
         const lost = new Promise<Error>((resolve) => {

@@ -1,4 +1,5 @@
 import { pino, type DestinationStream, type Logger } from 'pino';
+import { errorCode } from './error-code.js';
 
 export type { Logger } from 'pino';
 
@@ -6,14 +7,19 @@ export type { Logger } from 'pino';
 const BACKLOG_BYTES_MAX = 8_388_608;
 
 /**
- * JSON lines on standard output. Credentials are cut out by path wherever they might be logged by mistake; payloads
- * are never logged.
+ * JSON lines on standard output, or at `destination`. Credentials are cut out by path wherever they might be logged by
+ * mistake; payloads are never logged.
  */
-export function createLogger(app: string, level: string): Logger {
+export function createLogger(
+  app: string,
+  level: string,
+  destination: DestinationStream = standardOutput(),
+): Logger {
   const options = {
     level,
     base: { app, pid: process.pid },
     timestamp: pino.stdTimeFunctions.isoTime,
+    serializers: { err: describeError },
     redact: {
       paths: [
         'authorization',
@@ -28,7 +34,18 @@ export function createLogger(app: string, level: string): Logger {
       censor: '[redacted]',
     },
   };
-  return pino(options, standardOutput());
+  return pino(options, destination);
+}
+
+/**
+ * Of an error its name, message, code and stack, and nothing else that hangs on it: a driver's error also carries the
+ * failing row, the statement's parameters, or the URL it could not read.
+ */
+function describeError(error: unknown): object {
+  if (!(error instanceof Error)) return { type: typeof error, message: String(error) };
+  const code = errorCode(error);
+  // Of several addresses that all refused, Node makes an error without a message.
+  return { type: error.name, message: error.message || code, code, stack: error.stack };
 }
 
 /**

@@ -1,4 +1,5 @@
 import pg from 'pg';
+import type { DataSource } from 'typeorm';
 import { CODE_REVISION } from '#migrations';
 import { AppError } from './app-error.js';
 import { createDataSource, type Queryable } from './database.js';
@@ -33,7 +34,7 @@ export async function migrate(url: string): Promise<{ applied: string[] }> {
 
 /** Undoes the newest migration; for tests and for a release that is taken back. */
 export async function migrateDown(url: string): Promise<void> {
-  const source = createDataSource({ url, entities: [], applicationName: 'waybill-migrate', max: 1 });
+  const source = openSource(url);
   await source.initialize();
   try {
     await source.undoLastMigration({ transaction: 'each' });
@@ -42,8 +43,19 @@ export async function migrateDown(url: string): Promise<void> {
   }
 }
 
+/** Without a statement timeout: a migration of a filled table takes as long as it takes. */
+function openSource(url: string): DataSource {
+  return createDataSource({
+    url,
+    entities: [],
+    applicationName: 'waybill-migrate',
+    max: 1,
+    statementTimeoutMs: 0,
+  });
+}
+
 async function applyMigrations(url: string): Promise<string[]> {
-  const source = createDataSource({ url, entities: [], applicationName: 'waybill-migrate', max: 1 });
+  const source = openSource(url);
   await source.initialize();
   try {
     const done = await source.runMigrations({ transaction: 'each' });

@@ -45,20 +45,32 @@ process.once('exit', () => {
   for (const child of running) child.kill('SIGKILL');
 });
 
+/** A program that runs to its end by itself: its code (null if a signal ended it) and all it wrote. */
+export interface RunOutput {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
 /** Runs a Node program to its end. */
-export async function runProcess(
+export function runProcess(mainFile: string, args: readonly string[], env: Environment): Promise<RunOutput> {
+  return startProcess(mainFile, args, env).ended;
+}
+
+/** Starts a Node program that ends by itself, or is killed by the caller. */
+export function startProcess(
   mainFile: string,
   args: readonly string[],
   env: Environment,
-): Promise<{ code: number | null; stdout: string; stderr: string }> {
+): { readonly process: ChildProcess; readonly ended: Promise<RunOutput> } {
   const child = spawn(process.execPath, [existing(mainFile), ...args], {
     env: childEnvironment(env),
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const stdout = collect(child.stdout);
   const stderr = collect(child.stderr);
-  const { code } = await track(child);
-  return { code, stdout: stdout(), stderr: stderr() };
+  const ended = track(child).then(({ code }) => ({ code, stdout: stdout(), stderr: stderr() }));
+  return { process: child, ended };
 }
 
 /** Boots a Node program that reports `{ type: 'ready', url }` over its ipc channel, and waits for that. */

@@ -1,6 +1,7 @@
+import type { ChildProcess } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
-import { bootProcess, type RunningApp, runProcess } from './app-process.js';
+import { bootProcess, type RunningApp, runProcess, type RunOutput, startProcess } from './app-process.js';
 import type { Environment } from './child-environment.js';
 
 export { BootError, type Exit, type RunningApp, stopEverything } from './app-process.js';
@@ -22,11 +23,16 @@ export function bootDispatcher(options: BootOptions): Promise<RunningApp> {
 }
 
 /** Runs the operator's command line from dist to its end. */
-export function runCli(
+export function runCli(args: readonly string[], env: Environment = {}): Promise<RunOutput> {
+  return runProcess(mainFileOf('cli'), args, env);
+}
+
+/** Starts the command line from dist; the caller may kill it. */
+export function startCli(
   args: readonly string[],
   env: Environment = {},
-): Promise<{ code: number | null; stdout: string; stderr: string }> {
-  return runProcess(mainFileOf('cli'), args, env);
+): { readonly process: ChildProcess; readonly ended: Promise<RunOutput> } {
+  return startProcess(mainFileOf('cli'), args, env);
 }
 
 function environmentOf({ databaseUrl, env }: BootOptions): Environment {
