@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { expectSettled } from '../support/expect-settled.js';
 import { openStage, QUICK_ATTEMPTS } from '../support/stage.js';
-import { CLAIM } from '../support/statements.js';
+import { CLAIM, FIND_LAPSED, RECORD } from '../support/statements.js';
 import { waitFor } from '../support/wait-for.js';
 
 describe.concurrent('while the database is away', { timeout: 120_000 }, () => {
@@ -33,6 +33,32 @@ describe.concurrent('while the database is away', { timeout: 120_000 }, () => {
     await stage.publish(10);
     await expectSettled(stage, { attemptLimit: QUICK_ATTEMPTS });
     expect(receiver.requests.length).toBe(40);
+  });
+
+  it('[F6] reap waits for the outcomes that could not be recorded', async ({ onTestFinished }) => {
+    const stage = await openStage(onTestFinished);
+    const { proxy, receiver, pool } = stage;
+    const app = await stage.boot();
+    const lost = proxy.on(RECORD, { moment: 'before', action: 'cut', times: Infinity });
+    await stage.publish(5);
+    await receiver.waitFor(5);
+    await waitFor(
+      async () =>
+        (await pool.query('select from waybill.delivery_queue where lease_until < now()')).rowCount === 5,
+      { what: 'all leases to lapse' },
+    );
+    const reapLooks = (): number =>
+      [...proxy.statements].find(([sql]) => sql.includes(FIND_LAPSED))?.[1] ?? 0;
+    const failures = (): number => app.logs().filter(({ event }) => event === 'record.failed').length;
+    const [looks, before] = [reapLooks(), failures()];
+    // By now each try is some 2 s after the one before, and reap looks each second.
+    await waitFor(() => failures() >= before + 2, { what: 'two more failed records' });
+    expect(reapLooks()).toBe(looks);
+    lost.remove();
+    const settled = await expectSettled(stage, { attemptLimit: 1 });
+    for (const delivery of settled.values()) expect(delivery.outcomes).toEqual(['succeeded']);
+    expect(receiver.requests.length).toBe(5);
+    await waitFor(() => reapLooks() > looks, { what: 'reap to look again' });
   });
 
   it('[F6] a claim whose answer was lost lapses, is counted, and its deliveries still arrive', async ({

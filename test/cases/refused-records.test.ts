@@ -45,15 +45,16 @@ describe.concurrent('a record that the database refuses', { timeout: 120_000 }, 
     const stage = await openStage(onTestFinished);
     await stage.pool.query('alter table waybill.dead_letters rename to dead_letters_away');
     const app = await stage.boot(UNHURRIED);
-    await stage.publish(20);
-    await waitFor(() => app.logs().filter(({ event }) => event === 'record.failed').length >= 3, {
-      what: 'three refused records',
+    // Alone in its batch: nothing is left to split, so whoever blames the data gives it up.
+    await stage.publish(1);
+    await waitFor(() => app.logs().filter(({ event }) => event === 'record.failed').length >= 5, {
+      what: 'five refused records',
     });
     await stage.pool.query('alter table waybill.dead_letters_away rename to dead_letters');
     const settled = await expectSettled(stage, { attemptLimit: 1 });
     for (const delivery of settled.values()) expect(delivery.outcomes).toEqual(['succeeded']);
     const { rows } = await stage.pool.query('select from waybill.attempts where error_kind is not null');
     expect(rows).toEqual([]);
-    expect(stage.receiver.requests.length).toBe(20);
+    expect(stage.receiver.requests.length).toBe(1);
   });
 });
