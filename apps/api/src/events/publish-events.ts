@@ -23,6 +23,7 @@ export async function publishEvent(
   const startedAt = performance.now();
   const inputs = [toInput(key, envelope)];
   const results = await orInProgress(
+    inputs,
     acceptEvents(context.acceptPool, inputs, { maxAgeMs: context.config.maxAgeMs }),
   );
   const published = toPublished(results, '');
@@ -39,6 +40,7 @@ export async function publishBatch(
   const startedAt = performance.now();
   const inputs = envelopes.map((envelope) => toInput(key, envelope));
   const published = await orInProgress(
+    inputs,
     inTransaction(context.acceptPool, async (client) => {
       const results = await acceptEvents(client, inputs, { maxAgeMs: context.config.maxAgeMs });
       return toPublished(results, 'events');
@@ -103,11 +105,13 @@ function announce(
   });
 }
 
-async function orInProgress<Result>(work: Promise<Result>): Promise<Result> {
+/** Who brings a key and waits too long for a lock waits for that key; without one it is the database's business. */
+async function orInProgress<Result>(inputs: readonly EventInput[], work: Promise<Result>): Promise<Result> {
   try {
     return await work;
   } catch (error) {
-    if (sqlState(error) !== LOCK_NOT_AVAILABLE) throw error;
+    const keyed = inputs.some(({ idempotency }) => idempotency !== null);
+    if (sqlState(error) !== LOCK_NOT_AVAILABLE || !keyed) throw error;
     throw new AppError('idempotency_key_in_progress', undefined, { retryAfterSeconds: 1, cause: error });
   }
 }
