@@ -19,7 +19,7 @@ from (
   select k.tenant_id, k.event_id, k.endpoint_id
   from ${keys}
     and k.tenant_id = $1
-    and ($2::uuid is null or (k.event_id, k.endpoint_id) < ($2, $3::uuid))
+    and ($2::uuid is null or (k.event_id <= $2 and (k.event_id, k.endpoint_id) < ($2, $3::uuid)))
     and ($4::uuid is null or k.endpoint_id = $4)
     and ($5::uuid is null or k.event_id = $5)
     and ($7::timestamptz is null or k.event_id >= waybill.id_floor($7 + interval '1 millisecond'))

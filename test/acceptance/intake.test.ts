@@ -184,7 +184,7 @@ it('[F5] answers 503 when a lock is held for too long, and takes the event when 
 async function openTransactions(): Promise<number> {
   const { rowCount } = await stage.pool.query(
     `select 1 from pg_stat_activity
-     where datname = current_database() and application_name = 'waybill-api-accept' and xact_start is not null`,
+     where datname = current_database() and application_name like 'waybill-api-%' and xact_start is not null`,
   );
   return rowCount ?? 0;
 }

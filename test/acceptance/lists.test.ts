@@ -77,14 +77,9 @@ describe.each(['/v1/events', '/v1/deliveries', '/v1/dead-letters', '/v1/endpoint
       expect((await stage.client.get<Page>(path)).body.data).toHaveLength(50);
     });
 
-    it('ends without a further page when the last one is full', async () => {
-      for (const limit of [60, 40, 1]) {
-        const pages = limit === 1 ? [] : await readAll(path, limit);
-        if (limit > 1)
-          expect(pages.map(({ length }) => length)).toEqual(
-            Array.from({ length: ROWS / limit }, () => limit),
-          );
-      }
+    it.each([60, 40])('ends without a further page when the last one of %i is full', async (limit) => {
+      const pages = await readAll(path, limit);
+      expect(pages.map(({ length }) => length)).toEqual(Array.from({ length: ROWS / limit }, () => limit));
     });
   },
 );

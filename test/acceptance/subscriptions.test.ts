@@ -84,7 +84,11 @@ it('[row 66] matches null, [], *, a prefix and an exact name as all, all, all, p
   };
   const found = await publishAll(Object.keys(expected));
   expect(
-    found.map((ids) => ids.map((id) => endpoints.findIndex((endpoint) => endpoint.id === id)).toSorted()),
+    found.map((ids) =>
+      ids
+        .map((id) => endpoints.findIndex((endpoint) => endpoint.id === id))
+        .toSorted((one, other) => one - other),
+    ),
   ).toEqual(Object.values(expected));
   for (const { id } of endpoints) await stage.client.delete(`/v1/endpoints/${id}`);
 });

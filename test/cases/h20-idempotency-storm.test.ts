@@ -124,7 +124,7 @@ it('[H20] delivers each of these events once to each endpoint', async () => {
 async function hasWaiter(): Promise<boolean> {
   const { rowCount } = await stage.pool.query(
     `select 1 from pg_stat_activity
-     where datname = current_database() and application_name = 'waybill-api-accept' and wait_event_type = 'Lock'`,
+     where datname = current_database() and application_name like 'waybill-api-%' and wait_event_type = 'Lock'`,
   );
   return (rowCount ?? 0) > 0;
 }
