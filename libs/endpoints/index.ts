@@ -8,7 +8,6 @@ export {
   readEventTypes,
   SUBSCRIPTION_ENTRIES_MAX,
 } from './event-type.js';
-export { readEndpointSecrets, type LiveSecret } from './read-endpoint-secrets.js';
 export { findEndpoint, listEndpoints, type SubscribedEndpoint } from './read-endpoint.js';
 export { Subscription } from './subscription.entity.js';
 export {

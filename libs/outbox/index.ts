@@ -15,6 +15,7 @@ export { giveBackDeliveries } from './give-back-deliveries.js';
 export { createHints, formatHint, HINT_CHANNEL, parseHint, type Hints } from './hints.js';
 export { measureQueue, type QueueMeasure } from './measure-queue.js';
 export { IDEMPOTENCY_KEY_DAYS, purgeIdempotencyKeys } from './purge-idempotency-keys.js';
+export { readSigningSecrets, type LiveSecret } from './read-signing-secrets.js';
 export { recordAttempts } from './record-attempts.js';
 export { replayDelivery, type ReplayResult } from './replay-delivery.js';
 export { sweepEndpoints, type SweptEndpoint } from './sweep-endpoints.js';

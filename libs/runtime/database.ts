@@ -1,6 +1,4 @@
 import pg from 'pg';
-import { DataSource, type EntitySchema } from 'typeorm';
-import { MIGRATIONS } from '#migrations';
 
 /** Anything that runs one statement: a pool, a client, or a transaction's client. */
 export interface Queryable {
@@ -28,7 +26,7 @@ export interface PoolOptions {
 }
 
 /** How much longer than the server's own limit we wait before a statement counts as lost. */
-const SILENCE_MS = 5_000;
+export const SILENCE_MS = 5_000;
 
 /**
  * A pool of plain `pg` connections whose sessions always carry a statement, lock and idle-in-transaction timeout.
@@ -57,38 +55,6 @@ export function createPool(options: PoolOptions): pg.Pool {
   pool.on('error', options.onIdleError);
   pool.on('connect', (client) => client.on('error', options.onIdleError));
   return pool;
-}
-
-export interface DataSourceOptions {
-  readonly url: string;
-  readonly entities: readonly (EntitySchema | (new () => object))[];
-  readonly max?: number;
-  readonly applicationName: string;
-  /** How long a statement may take, 10 s unless told; 0 sets no limit, for migrations. */
-  readonly statementTimeoutMs?: number;
-}
-
-/** A TypeORM DataSource over the schema `waybill`: migrations and plain CRUD; it never changes the schema by itself. */
-export function createDataSource(options: DataSourceOptions): DataSource {
-  const statementTimeoutMs = options.statementTimeoutMs ?? 10_000;
-  return new DataSource({
-    type: 'postgres',
-    url: options.url,
-    schema: 'waybill',
-    entities: [...options.entities],
-    migrations: MIGRATIONS,
-    migrationsTableName: 'migrations',
-    synchronize: false,
-    applicationName: options.applicationName,
-    connectTimeoutMS: 5_000,
-    extra: {
-      max: options.max ?? 5,
-      keepAlive: true,
-      options: `-c statement_timeout=${statementTimeoutMs} -c lock_timeout=2000 -c idle_in_transaction_session_timeout=10000 -c timezone=UTC`,
-      // As for pools: without it a server that went silent keeps its connections, and whoever waits on them, for good.
-      ...(statementTimeoutMs === 0 ? {} : { query_timeout: statementTimeoutMs + SILENCE_MS }),
-    },
-  });
 }
 
 const UNAVAILABLE = new Set([

@@ -1,7 +1,6 @@
 export { AppError, type AppErrorOptions, type ErrorDetail } from './app-error.js';
 export { readConfig, RECORD_MARGIN_MS, type Config } from './config.js';
 export {
-  createDataSource,
   createPool,
   isDatabaseUnavailable,
   sqlState,
@@ -9,6 +8,7 @@ export {
   type Queryable,
   type Statement,
 } from './database.js';
+export { openDataSource, type DataSourceOptions } from './data-source.js';
 export { describeSchema } from './describe-schema.js';
 export { ERRORS, type ErrorCode } from './error-table.js';
 export { derivedId, formatId, ID_PREFIXES, idTime, newId, parseId, readId, type IdKind } from './ids.js';

@@ -2,7 +2,8 @@ import pg from 'pg';
 import type { DataSource } from 'typeorm';
 import { CODE_REVISION } from '#migrations';
 import { AppError } from './app-error.js';
-import { createDataSource, type Queryable } from './database.js';
+import { openDataSource } from './data-source.js';
+import type { Queryable } from './database.js';
 
 /** Days of partitions that stand ahead of today; yesterday's is made too, for transactions open over midnight. */
 export const PARTITION_DAYS_AHEAD = 14;
@@ -34,8 +35,7 @@ export async function migrate(url: string): Promise<{ applied: string[] }> {
 
 /** Undoes the newest migration; for tests and for a release that is taken back. */
 export async function migrateDown(url: string): Promise<void> {
-  const source = openSource(url);
-  await source.initialize();
+  const source = await openSource(url);
   try {
     await source.undoLastMigration({ transaction: 'each' });
   } finally {
@@ -44,8 +44,8 @@ export async function migrateDown(url: string): Promise<void> {
 }
 
 /** Without a statement timeout: a migration of a filled table takes as long as it takes. */
-function openSource(url: string): DataSource {
-  return createDataSource({
+function openSource(url: string): Promise<DataSource> {
+  return openDataSource({
     url,
     entities: [],
     applicationName: 'waybill-migrate',
@@ -55,8 +55,7 @@ function openSource(url: string): DataSource {
 }
 
 async function applyMigrations(url: string): Promise<string[]> {
-  const source = openSource(url);
-  await source.initialize();
+  const source = await openSource(url);
   try {
     const done = await source.runMigrations({ transaction: 'each' });
     return done.map((migration) => migration.name);

@@ -1,4 +1,4 @@
-import { createDataSource } from '#runtime';
+import { openDataSource } from '#runtime';
 import { ApiKey } from './api-key.entity.js';
 import { createApiKey } from './create-api-key.js';
 import { createTenant } from './create-tenant.js';
@@ -14,13 +14,12 @@ const BOOTSTRAP_LOCK = 7_792_411_306;
 export async function bootstrapTenant(
   databaseUrl: string,
 ): Promise<{ tenantId: string; key: string } | null> {
-  const source = createDataSource({
+  const source = await openDataSource({
     url: databaseUrl,
     entities: [Tenant, ApiKey],
     applicationName: 'waybill-bootstrap',
     max: 1,
   });
-  await source.initialize();
   try {
     return await source.transaction(async (tx) => {
       await tx.query('select pg_advisory_xact_lock($1)', [BOOTSTRAP_LOCK]);

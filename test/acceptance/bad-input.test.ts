@@ -2,7 +2,7 @@ import { gzipSync } from 'node:zlib';
 
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
-import { createDataSource } from '#runtime';
+import { openDataSource } from '#runtime';
 import { ApiKey, createApiKey, formatKeyText, revokeApiKey, Tenant } from '#tenants';
 
 import { ApiStage, type CreatedEndpoint } from '../support/api-stage.js';
@@ -124,12 +124,11 @@ describe('[row 88] a key', () => {
   });
 
   it('is refused from the next request after it was revoked, and when it has expired', async () => {
-    const source = createDataSource({
+    const source = await openDataSource({
       url: stage.database.url,
       entities: [Tenant, ApiKey],
       applicationName: 'waybill-test',
     });
-    await source.initialize();
     try {
       const { tenantId } = stage.tenant;
       const made = await createApiKey(source, tenantId, { name: 'short-lived', scopes: ['admin'] });

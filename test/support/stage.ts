@@ -1,7 +1,7 @@
 import { parseEgressPolicy } from '#egress';
 import { createEndpoint, Endpoint, EndpointSecret, Subscription } from '#endpoints';
 import { acceptEvents, createHints } from '#outbox';
-import { createDataSource, formatId } from '#runtime';
+import { openDataSource, formatId } from '#runtime';
 import type { DataSource } from 'typeorm';
 import type { Pool } from 'pg';
 
@@ -155,12 +155,11 @@ export async function openStage(onTestFinished: (cleanUp: () => Promise<void>) =
   };
 }
 
-async function openCatalogue(url: string): Promise<DataSource> {
-  const source = createDataSource({
+function openCatalogue(url: string): Promise<DataSource> {
+  return openDataSource({
     url,
     entities: [Endpoint, EndpointSecret, Subscription],
     applicationName: 'waybill-test',
     max: 1,
   });
-  return source.initialize();
 }

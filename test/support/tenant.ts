@@ -1,4 +1,4 @@
-import { createDataSource } from '#runtime';
+import { openDataSource } from '#runtime';
 import { ApiKey, createApiKey, createTenant, type Scope, Tenant } from '#tenants';
 
 import { type ApiClient, createClient } from './api-client.js';
@@ -23,13 +23,12 @@ export async function createTenantWithKey(
   databaseUrl: string,
   { name = 'Tenant of a test', scopes = ['admin'] }: TenantOptions = {},
 ): Promise<TestTenant> {
-  const source = createDataSource({
+  const source = await openDataSource({
     url: databaseUrl,
     entities: [Tenant, ApiKey],
     applicationName: 'waybill-test',
     max: 1,
   });
-  await source.initialize();
   try {
     const { id: tenantId } = await createTenant(source, { name });
     const { key } = await createApiKey(source, tenantId, { name: 'test', scopes });

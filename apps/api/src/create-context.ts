@@ -1,7 +1,7 @@
 import { Endpoint, EndpointSecret, Subscription } from '#endpoints';
 import { parseEgressPolicy } from '#egress';
 import { acceptEvents, createHints } from '#outbox';
-import { createDataSource, createPool, type Config, type Logger } from '#runtime';
+import { openDataSource, createPool, type Config, type Logger } from '#runtime';
 import { ApiKey, Tenant } from '#tenants';
 import { ApiContext } from './api-context.js';
 import { createGroupAccept } from './events/group-accept.js';
@@ -50,7 +50,7 @@ export async function createContext(
     applicationName: 'waybill-api-read',
     lockTimeoutMs: LOCK_WAIT_MS,
   });
-  const source = createDataSource({
+  const source = await openDataSource({
     url: config.databaseUrl,
     entities: [Tenant, ApiKey, Endpoint, EndpointSecret, Subscription],
     applicationName: 'waybill-api',
@@ -64,7 +64,6 @@ export async function createContext(
   );
   const lifecycle = new Lifecycle();
   const metrics = createMetrics(() => lifecycle.openCount);
-  await source.initialize();
   const context = new ApiContext(
     config,
     logger,

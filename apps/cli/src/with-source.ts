@@ -1,5 +1,5 @@
 import type { DataSource } from 'typeorm';
-import { assertSchemaRevision, createDataSource, createPool, type Config } from '#runtime';
+import { assertSchemaRevision, openDataSource, createPool, type Config } from '#runtime';
 import { ApiKey, Tenant } from '#tenants';
 
 /** Runs `work` on a database at a revision that this code can run on, and lets go of it; refuses any other. */
@@ -13,13 +13,12 @@ export async function withSource<Result>(
   } finally {
     await pool.end();
   }
-  const source = createDataSource({
+  const source = await openDataSource({
     url: config.databaseUrl,
     entities: [Tenant, ApiKey],
     applicationName: 'waybill-cli',
     max: 1,
   });
-  await source.initialize();
   try {
     return await work(source);
   } finally {

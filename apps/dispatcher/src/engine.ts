@@ -1,8 +1,8 @@
 import { createSender, type EgressPolicy, type Sender } from '#egress';
-import { readEndpointSecrets } from '#endpoints';
 import {
   HINT_CHANNEL,
   parseHint,
+  readSigningSecrets,
   type ClaimedDelivery,
   type RetryPolicy,
   type SettledAttempt,
@@ -155,7 +155,7 @@ export class Engine {
   }
 
   async #readSecrets(tenantId: string, endpointId: string): Promise<readonly string[]> {
-    const secrets = await readEndpointSecrets(this.db, tenantId, endpointId);
+    const secrets = await readSigningSecrets(this.db, tenantId, endpointId);
     return secrets.map(({ secret }) => secret);
   }
 

@@ -1,6 +1,6 @@
 import type { Queryable } from '#runtime';
 
-const READ_ENDPOINT_SECRETS = `
+const READ_SIGNING_SECRETS = `
 select s.id, s.secret
 from waybill.endpoints p
 join waybill.endpoint_secrets s on s.tenant_id = p.tenant_id and s.endpoint_id = p.id
@@ -17,15 +17,15 @@ export interface LiveSecret {
   readonly secret: string;
 }
 
-/** The endpoint's live secrets (neither revoked nor expired), newest first, for the dispatcher to sign with. */
-export async function readEndpointSecrets(
+/** The endpoint's live secrets (neither revoked nor expired), newest first, to sign a delivery with. */
+export async function readSigningSecrets(
   db: Queryable,
   tenantId: string,
   endpointId: string,
 ): Promise<LiveSecret[]> {
   const { rows } = await db.query<{ id: string; secret: string }>({
-    name: 'read-endpoint-secrets',
-    text: READ_ENDPOINT_SECRETS,
+    name: 'read-signing-secrets',
+    text: READ_SIGNING_SECRETS,
     values: [tenantId, endpointId],
   });
   return rows.map(({ id, secret }) => ({ id, secret }));
