@@ -13,7 +13,7 @@ export interface DataSourceOptions {
 
 /**
  * Opens a TypeORM DataSource over the schema `waybill`, for migrations and plain CRUD; it never changes the schema by
- * itself. TypeORM is loaded here and not before: the dispatcher starts without it, 0.3 s sooner and 20 MB smaller.
+ * itself. TypeORM is loaded here and not before: the dispatcher starts without it, 0.14 s of CPU sooner and 13 MB smaller.
  */
 export async function openDataSource(options: DataSourceOptions): Promise<DataSource> {
   const { DataSource } = await import('typeorm');
