@@ -102,11 +102,16 @@ async function openDatabase() {
 }
 
 async function prepareDatabase(databaseUrl) {
-  const { migrate } = await import('../dist/libs/runtime/index.js');
+  const { explainFailure, migrate, readConfig } = await import('../dist/libs/runtime/index.js');
   const { bootstrapTenant } = await import('../dist/libs/tenants/index.js');
   const directUrl = process.env.WAYBILL_DIRECT_DATABASE_URL || databaseUrl;
-  await migrate(directUrl);
-  const made = await bootstrapTenant(directUrl);
+  // Before anything is touched: a wrong setting is told once, here, and not by each app.
+  readConfig({ ...process.env, DATABASE_URL: databaseUrl });
+  const made = await migrate(directUrl)
+    .then(() => bootstrapTenant(directUrl))
+    .catch((error) => {
+      throw new Error(`Waybill does not start: ${explainFailure(error)}`, { cause: error });
+    });
   if (!embedded) return made?.key ?? (process.env.WAYBILL_KEY || null);
   if (made) keepAdminKey(KEY_FILE, made.key);
   return readAdminKey(KEY_FILE);

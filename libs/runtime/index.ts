@@ -29,4 +29,4 @@ export { listen, type Listener, type ListenOptions } from './listen.js';
 export { isMetricsAllowed } from './metrics-token.js';
 export { VERSION } from './version.js';
 export { nestLogger } from './nest-logger.js';
-export { runApp, type RunningApp } from './run-app.js';
+export { explainFailure, runApp, type RunningApp } from './run-app.js';

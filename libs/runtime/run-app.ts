@@ -61,12 +61,13 @@ async function endsWithin(timeoutMs: number, work: Promise<void>): Promise<boole
 /** Ends the process with the reason on standard error for people, and in the log for machines. */
 async function refuse(name: string, logger: Logger, error: unknown): Promise<never> {
   logger.fatal({ event: `${name}.refused`, err: error });
-  process.stderr.write(`waybill ${name} does not start: ${explain(error)}\n`);
+  process.stderr.write(`waybill ${name} does not start: ${explainFailure(error)}\n`);
   await flushLog(FLUSH_MS);
   process.exit(1);
 }
 
-function explain(error: unknown): string {
+/** Why something did not start, in a sentence for people: what is wrong and which setting mends it. */
+export function explainFailure(error: unknown): string {
   if (error instanceof AppError) return error.message;
   const { code, syscall, port, message } = error as NodeJS.ErrnoException & { port?: number };
   if (code === 'EADDRINUSE') {
