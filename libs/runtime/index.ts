@@ -24,7 +24,7 @@ export {
   startEmbeddedPostgres,
   type EmbeddedPostgres,
   type EmbeddedPostgresOptions,
-} from './embedded-postgres.js';
+} from './embedded-postgres/start-embedded-postgres.js';
 export { listen, type Listener, type ListenOptions } from './listen.js';
 export { isMetricsAllowed } from './metrics-token.js';
 export { VERSION } from './version.js';

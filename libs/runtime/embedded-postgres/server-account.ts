@@ -11,11 +11,7 @@ import {
 } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
-import {
-  copyPostgresBinaries,
-  linkPostgresLibraries,
-  type PostgresBinaries,
-} from './embedded-postgres-binaries.js';
+import { copyPostgresBinaries, linkPostgresLibraries, type PostgresBinaries } from './binaries.js';
 
 /** Whom the server runs as: ourselves (empty), or another account when we are root, which PostgreSQL refuses. */
 export type ServerAccount = { readonly uid?: number; readonly gid?: number };

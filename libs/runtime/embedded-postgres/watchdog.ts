@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process';
 import { Socket } from 'node:net';
 import { Readable } from 'node:stream';
-import type { ServerAccount } from './embedded-postgres-account.js';
-import { serverEnvironment } from './embedded-postgres-cluster.js';
+import type { ServerAccount } from './server-account.js';
+import { serverEnvironment } from './cluster.js';
 
 /** A server under its watchdog. `exited` settles when both are gone; `letGo` asks for a fast shutdown. */
 export type WatchedServer = {

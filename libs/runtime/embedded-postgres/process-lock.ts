@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { errorCode } from './error-code.js';
+import { errorCode } from '../error-code.js';
 import { findProcess } from './process-identity.js';
 
 type Holder = { readonly pid: number; readonly started: string };

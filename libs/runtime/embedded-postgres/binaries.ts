@@ -12,7 +12,7 @@ import {
   symlinkSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { errorCode } from './error-code.js';
+import { errorCode } from '../error-code.js';
 
 /** Where the programs of the embedded PostgreSQL lie on this machine. */
 export type PostgresBinaries = {

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { errorCode } from './error-code.js';
+import { errorCode } from '../error-code.js';
 import { findProcess } from './process-identity.js';
 
 // Above every limit on process numbers (Linux 2^22, macOS 99,999), so that it never names a process.

@@ -7,15 +7,10 @@ import {
   placeDataDir,
   reachableBinaries,
   type ServerAccount,
-} from './embedded-postgres-account.js';
-import { findPostgresBinaries, type PostgresBinaries } from './embedded-postgres-binaries.js';
-import {
-  EMBEDDED_DATABASE,
-  EMBEDDED_OWNER,
-  ensureDatabase,
-  prepareCluster,
-} from './embedded-postgres-cluster.js';
-import { startUnderWatchdog, type WatchedServer } from './embedded-postgres-watchdog.js';
+} from './server-account.js';
+import { findPostgresBinaries, type PostgresBinaries } from './binaries.js';
+import { EMBEDDED_DATABASE, EMBEDDED_OWNER, ensureDatabase, prepareCluster } from './cluster.js';
+import { startUnderWatchdog, type WatchedServer } from './watchdog.js';
 import { clearOldPostmaster, readPostmasterPid, stopPostmaster } from './postmaster-pid.js';
 import { takeProcessLock } from './process-lock.js';
 

@@ -15,8 +15,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { findPostgresBinaries } from './embedded-postgres-binaries.js';
-import { startEmbeddedPostgres, type EmbeddedPostgres } from './embedded-postgres.js';
+import { findPostgresBinaries } from './binaries.js';
+import { startEmbeddedPostgres, type EmbeddedPostgres } from './start-embedded-postgres.js';
 import { readPostmasterPid } from './postmaster-pid.js';
 import { findProcess } from './process-identity.js';
 

@@ -13,9 +13,9 @@ import {
 import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { Client } from 'pg';
-import { errorCode } from './error-code.js';
-import type { ServerAccount } from './embedded-postgres-account.js';
-import type { PostgresBinaries } from './embedded-postgres-binaries.js';
+import { errorCode } from '../error-code.js';
+import type { ServerAccount } from './server-account.js';
+import type { PostgresBinaries } from './binaries.js';
 
 /** The owner of the embedded cluster and of the database in it. */
 export const EMBEDDED_OWNER = 'waybill_owner';
