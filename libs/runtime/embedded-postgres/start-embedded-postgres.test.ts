@@ -68,7 +68,7 @@ async function startFromOtherProcess(): Promise<{
   launcher: ReturnType<typeof spawn>;
   server: { url: string; pid: number };
 }> {
-  const source = join(import.meta.dirname, 'embedded-postgres.ts');
+  const source = join(import.meta.dirname, 'start-embedded-postgres.ts');
   const program = `
     import { createServer } from 'vite';
     const vite = await createServer({ configFile: false, server: { middlewareMode: true, ws: false, watch: null } });
