@@ -14,6 +14,7 @@ import { summaryText } from './launch/summary.mjs';
 
 // The dispatcher's own grace is 20 s; five more to record and leave.
 const STOP_MS = 25_000;
+const LOOPBACK_HINT = 'WAYBILL_EGRESS_ALLOW=127.0.0.0/8 WAYBILL_ALLOW_HTTP=true';
 const HELP = `npm start [-- options]
   --demo   send five real payloads to a receiver and show them arrive
   --once   with --demo: stop afterwards; exit code 0 if all arrived and verified, else 1
@@ -45,9 +46,11 @@ try {
 }
 
 async function start({ demo, once }) {
-  await requireFreePorts();
+  await step(requireGoodSettings);
   if (embedded) mkdirSync(join(HOME, 'log'), { recursive: true });
+  // First, since it knows when another `npm start` is running here.
   const database = await step(() => openDatabase());
+  await step(() => requireFreePorts());
   const key = await step(() => prepareDatabase(database.url));
   const env = { ...process.env, DATABASE_URL: database.url, ...(embedded ? loopbackSettings() : {}) };
   const [api] = await step(() => startApps(env));
@@ -72,18 +75,29 @@ async function step(work) {
   return stopping ? new Promise(() => undefined) : value;
 }
 
+/** All that is in the way at once, so that nobody mends one port only to hear of the next. */
 async function requireFreePorts() {
   const host = process.env.WAYBILL_HOST || '127.0.0.1';
+  const taken = [];
   for (const [setting, fallback] of [
     ['WAYBILL_PORT', 8420],
     ['WAYBILL_DISPATCHER_PORT', 8421],
   ]) {
     const port = Number(process.env[setting] || fallback);
-    if (port === 0 || (await isPortFree(host, port))) continue;
-    throw new Error(
-      `Port ${port} is in use. Is Waybill running already? Another port: ${setting}=${port + 100} npm start (0 lets the system pick)`,
-    );
+    if (port !== 0 && !(await isPortFree(host, port))) taken.push({ setting, port });
   }
+  if (taken.length === 0) return;
+  const ports = taken.map(({ port }) => port).join(' and ');
+  const others = taken.map(({ setting, port }) => `${setting}=${port + 100}`).join(' ');
+  throw new Error(
+    `Port ${ports} is in use. Is something else running there? Other ports: ${others} npm start (0 lets the system pick)`,
+  );
+}
+
+/** Before anything is touched: a wrong setting is told once, here, and not by each app. */
+async function requireGoodSettings() {
+  const { readConfig } = await import('../dist/libs/runtime/index.js');
+  readConfig({ ...process.env, DATABASE_URL: process.env.DATABASE_URL || 'postgresql://embedded' });
 }
 
 async function openDatabase() {
@@ -102,11 +116,9 @@ async function openDatabase() {
 }
 
 async function prepareDatabase(databaseUrl) {
-  const { explainFailure, migrate, readConfig } = await import('../dist/libs/runtime/index.js');
+  const { explainFailure, migrate } = await import('../dist/libs/runtime/index.js');
   const { bootstrapTenant } = await import('../dist/libs/tenants/index.js');
   const directUrl = process.env.WAYBILL_DIRECT_DATABASE_URL || databaseUrl;
-  // Before anything is touched: a wrong setting is told once, here, and not by each app.
-  readConfig({ ...process.env, DATABASE_URL: databaseUrl });
   const made = await migrate(directUrl)
     .then(() => bootstrapTenant(directUrl))
     .catch((error) => {
@@ -119,7 +131,7 @@ async function prepareDatabase(databaseUrl) {
 
 function loopbackSettings() {
   return {
-    WAYBILL_EGRESS_ALLOW: process.env.WAYBILL_EGRESS_ALLOW ?? '127.0.0.0/8,[::1]/128',
+    WAYBILL_EGRESS_ALLOW: process.env.WAYBILL_EGRESS_ALLOW ?? '127.0.0.0/8,[::1]/128,localhost',
     WAYBILL_ALLOW_HTTP: process.env.WAYBILL_ALLOW_HTTP ?? 'true',
   };
 }
@@ -169,10 +181,20 @@ function whereabouts(database, env) {
       `Deliveries to http:// on this machine are allowed (${env.WAYBILL_EGRESS_ALLOW}): the embedded developer default.`,
     );
   }
+  if (!embedded && !receivesHere(env)) {
+    notes.push(`To receive on this machine, as the commands below do, start with ${LOOPBACK_HINT}.`);
+  }
   return { data: database.shown, logs, notes };
 }
 
+/** Whether a receiver on this machine can be registered: the embedded default says yes, a real set-up must. */
+function receivesHere(env) {
+  return env.WAYBILL_ALLOW_HTTP === 'true' && (env.WAYBILL_EGRESS_ALLOW ?? '').includes('127.0.0.');
+}
+
 async function demonstrate(apiUrl, key, once) {
+  if (!embedded && !receivesHere(process.env))
+    throw new Error(`The demo receives on this machine: start it with ${LOOPBACK_HINT}`);
   if (!key)
     throw new Error(
       'The demo needs the admin key, which was shown at the first start: pass it as WAYBILL_KEY',

@@ -3,14 +3,18 @@ import type { Queryable } from '#runtime';
 const MEASURE_QUEUE = `
 select
   count(*) filter (where q.lease_until is not null)::double precision as in_progress,
-  count(*) filter (where q.lease_until is null and q.attempt_count = 0)::double precision as pending,
-  count(*) filter (where q.lease_until is null and q.attempt_count > 0)::double precision as failed,
-  count(*) filter (where q.lease_until is null and q.due_at <= now() and p.status = 'enabled')::double precision as due,
+  count(*) filter (where q.lease_until is null and not p.holds and q.attempt_count = 0)::double precision as pending,
+  count(*) filter (where q.lease_until is null and not p.holds and q.attempt_count > 0)::double precision as failed,
+  count(*) filter (where q.lease_until is null and p.holds)::double precision as held,
+  count(*) filter (where q.lease_until is null and q.due_at <= now() and not p.holds)::double precision as due,
   coalesce(extract(epoch from now() - min(q.due_at) filter (
-    where q.lease_until is null and q.due_at <= now() and p.status = 'enabled')), 0)::double precision as oldest_due_age_seconds,
+    where q.lease_until is null and q.due_at <= now() and not p.holds)), 0)::double precision as oldest_due_age_seconds,
   (select count(*) from waybill.dead_letters where resolved_at is null)::double precision as dead
 from waybill.delivery_queue q
-join waybill.endpoints p on p.tenant_id = q.tenant_id and p.id = q.endpoint_id
+join (
+  select tenant_id, id, deleted_at is null and status <> 'enabled' as holds
+  from waybill.endpoints
+) p on p.tenant_id = q.tenant_id and p.id = q.endpoint_id
 `;
 
 /** What is owed at this moment; \`due\` and its oldest age leave out what a paused or disabled endpoint holds back. */
@@ -18,6 +22,8 @@ export interface QueueMeasure {
   readonly pending: number;
   readonly failed: number;
   readonly inProgress: number;
+  /** Owed, but behind a paused or disabled endpoint. */
+  readonly held: number;
   readonly dead: number;
   readonly due: number;
   readonly oldestDueAgeSeconds: number;
@@ -29,6 +35,7 @@ export async function measureQueue(db: Queryable): Promise<QueueMeasure> {
     pending: number;
     failed: number;
     in_progress: number;
+    held: number;
     dead: number;
     due: number;
     oldest_due_age_seconds: number;
@@ -38,6 +45,7 @@ export async function measureQueue(db: Queryable): Promise<QueueMeasure> {
     pending: row.pending,
     failed: row.failed,
     inProgress: row.in_progress,
+    held: row.held,
     dead: row.dead,
     due: row.due,
     oldestDueAgeSeconds: row.oldest_due_age_seconds,

@@ -1,5 +1,5 @@
 import { newId, type Queryable } from '#runtime';
-import type { DeliveryState, StoredDeliveryState } from './types.js';
+import type { DeliveryState } from './types.js';
 
 /**
  * Puts a terminal delivery back into the queue with a fresh budget: due now, attempt numbers going on from where they
@@ -41,7 +41,13 @@ select endpoint_id from revived
 `;
 
 const READ_STANDING = `
-select case when q.lease_until is not null then 'in_progress' else d.state end as state, p.deleted_at is not null as deleted
+select case
+    when d.state not in ('pending', 'failed') then d.state
+    when q.lease_until is not null then 'in_progress'
+    when p.deleted_at is null and p.status <> 'enabled' then 'held'
+    else d.state
+  end as state,
+  p.deleted_at is not null as deleted
 from waybill.deliveries d
 join waybill.endpoints p on p.tenant_id = d.tenant_id and p.id = d.endpoint_id
 left join waybill.delivery_queue q on q.tenant_id = d.tenant_id and q.event_id = d.event_id and q.endpoint_id = d.endpoint_id
@@ -56,6 +62,10 @@ export type ReplayResult =
   | { readonly kind: 'endpoint_deleted' }
   | { readonly kind: 'not_replayable'; readonly state: DeliveryState };
 
+/** A delivery can finish between the two statements: then it is replayable after all, and asked again. */
+const TRIES_MAX = 3;
+const TERMINAL: readonly DeliveryState[] = ['succeeded', 'dead', 'cancelled'];
+
 /** Makes a terminal delivery due again and notes who asked; a live one is left as it is and its state named. */
 export async function replayDelivery(
   db: Queryable,
@@ -63,20 +73,24 @@ export async function replayDelivery(
   deliveryId: string,
   options: { readonly apiKeyId: string | null; readonly maxAgeMs: number },
 ): Promise<ReplayResult> {
-  const replayId = newId();
-  const revived = await db.query<{ endpoint_id: string }>({
-    name: 'replay-delivery',
-    text: REPLAY_DELIVERY,
-    values: [tenantId, deliveryId, options.maxAgeMs, replayId, options.apiKeyId],
-  });
-  const row = revived.rows[0];
-  if (row !== undefined) return { kind: 'replayed', replayId, endpointId: row.endpoint_id };
-  const { rows } = await db.query<{ state: StoredDeliveryState | 'in_progress'; deleted: boolean }>({
-    text: READ_STANDING,
-    values: [tenantId, deliveryId],
-  });
-  const standing = rows[0];
-  if (standing === undefined) return { kind: 'not_found' };
-  if (standing.deleted) return { kind: 'endpoint_deleted' };
-  return { kind: 'not_replayable', state: standing.state };
+  for (let tries = 1; ; tries += 1) {
+    const replayId = newId();
+    const revived = await db.query<{ endpoint_id: string }>({
+      name: 'replay-delivery',
+      text: REPLAY_DELIVERY,
+      values: [tenantId, deliveryId, options.maxAgeMs, replayId, options.apiKeyId],
+    });
+    const row = revived.rows[0];
+    if (row !== undefined) return { kind: 'replayed', replayId, endpointId: row.endpoint_id };
+    const { rows } = await db.query<{ state: DeliveryState; deleted: boolean }>({
+      text: READ_STANDING,
+      values: [tenantId, deliveryId],
+    });
+    const standing = rows[0];
+    if (standing === undefined) return { kind: 'not_found' };
+    if (standing.deleted) return { kind: 'endpoint_deleted' };
+    if (!TERMINAL.includes(standing.state) || tries === TRIES_MAX) {
+      return { kind: 'not_replayable', state: standing.state };
+    }
+  }
 }

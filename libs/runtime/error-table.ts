@@ -58,6 +58,7 @@ export const ERRORS = {
   schema_missing: { status: 500, title: 'The database holds no Waybill schema.' },
   schema_revision_mismatch: { status: 500, title: 'The database is at another schema revision.' },
   tenant_not_found: { status: 404, title: 'There is no such tenant.' },
+  api_key_not_found: { status: 404, title: 'The tenant has no such live API key.' },
 } as const satisfies Record<string, { status: number; title: string }>;
 
 /** A stable error code. */

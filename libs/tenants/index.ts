@@ -7,3 +7,4 @@ export { formatKeyText, readKeyText } from './key-text.js';
 export { revokeApiKey } from './revoke-api-key.js';
 export { isScope, SCOPES, type Scope } from './scopes.js';
 export { Tenant } from './tenant.entity.js';
+export { listApiKeys, listTenants } from './list-tenants.js';

@@ -6,12 +6,6 @@ export const SCOPES = [
   'endpoints:write',
   'deliveries:read',
   'deliveries:write',
-  'consumers',
-  'event_types',
-  'forms',
-  'sources',
-  'keys',
-  'audit',
   'admin',
 ] as const;
 

@@ -68,6 +68,22 @@ describe('the command line', () => {
     // The key reaches as far as its scopes.
     expect((await client.get('/v1/deliveries')).status).toBe(403);
 
+    const shown = await json<{ data: { id: string; revoked_at: string | null }[] }>(
+      'key',
+      'list',
+      '--tenant',
+      tenant.id,
+    );
+    expect(shown.data).toMatchObject([{ id: made.id, revoked_at: null }]);
+    expect(JSON.stringify(shown)).not.toContain(made.key.split('_').at(-1));
+    expect(await json('key', 'revoke', made.id, '--tenant', tenant.id)).toEqual({
+      id: made.id,
+      revoked: true,
+    });
+    expect((await client.publish('order.created', {})).status).toBe(401);
+    expect((await waybill('key', 'revoke', made.id, '--tenant', tenant.id)).code).toBe(1);
+    expect(await json('tenant', 'list')).toMatchObject({ data: [{ id: tenant.id, name: 'acme' }] });
+
     const late = await waybill('doctor');
     expect([late.code, late.stderr]).toEqual([0, '']);
     expect(late.stdout).not.toMatch(/^(warn|fail)/m);

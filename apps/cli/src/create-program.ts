@@ -1,6 +1,14 @@
 import { Command } from 'commander';
-import { formatId, migrate, parseId, readConfig } from '#runtime';
-import { createApiKey, createTenant, SCOPES } from '#tenants';
+import { AppError, formatId, migrate, parseId, readConfig, VERSION } from '#runtime';
+import {
+  createApiKey,
+  createTenant,
+  listApiKeys,
+  listTenants,
+  revokeApiKey,
+  SCOPES,
+  type ApiKey,
+} from '#tenants';
 import { examine } from './doctor.js';
 import { print, type Output } from './output.js';
 import { withSource } from './with-source.js';
@@ -9,7 +17,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The operator's commands. Each resolves to nothing and reports by printing; `doctor` sets the exit code. */
 export function createProgram(env: Environment): Command {
-  const program = new Command('waybill').description('Operate a Waybill installation.');
+  const program = new Command('waybill').description('Operate a Waybill installation.').version(VERSION);
   addMigrate(program, env);
   addTenant(program, env);
   addKey(program, env);
@@ -38,6 +46,15 @@ function addTenant(program: Command, env: Environment): void {
     );
     print(options, { id: formatId('tenant', id), name: options.name }, (made) => [made.id]);
   });
+  json(tenant.command('list').description('show the tenants')).action(async (options: Output) => {
+    const tenants = await withSource(readConfig(env), listTenants);
+    const data = tenants.map(({ id, name, createdAt }) => ({
+      id: formatId('tenant', id),
+      name,
+      created_at: createdAt.toISOString(),
+    }));
+    print(options, { data }, () => data.map((one) => `${one.id}  ${one.created_at}  ${one.name}`));
+  });
 }
 
 function addKey(program: Command, env: Environment): void {
@@ -61,6 +78,44 @@ function addKey(program: Command, env: Environment): void {
       'The key is shown this once: only its digest is stored.',
     ]);
   });
+  json(
+    key
+      .command('list')
+      .description("show a tenant's keys")
+      .requiredOption('--tenant <id>', 'whose keys, tnt_…'),
+  ).action(async (options: Output & { tenant: string }) => {
+    const tenantId = parseId('tenant', options.tenant);
+    const keys = await withSource(readConfig(env), (source) => listApiKeys(source, tenantId));
+    const data = keys.map(keyView);
+    print(options, { data }, () =>
+      data.map(
+        (one) => `${one.id}  ${one.revoked_at ? 'revoked' : 'live   '}  ${one.scopes.join(',')}  ${one.name}`,
+      ),
+    );
+  });
+  json(
+    key
+      .command('revoke')
+      .description('revoke an API key; it is refused from the next request on')
+      .argument('<key>', 'which key, key_…')
+      .requiredOption('--tenant <id>', 'whose key, tnt_…'),
+  ).action(async (id: string, options: Output & { tenant: string }) => {
+    const [tenantId, keyId] = [parseId('tenant', options.tenant), parseId('api_key', id)];
+    const revoked = await withSource(readConfig(env), (source) => revokeApiKey(source, tenantId, keyId));
+    if (!revoked) throw new AppError('api_key_not_found');
+    print(options, { id, revoked: true }, () => [`${id} is revoked.`]);
+  });
+}
+
+function keyView({ id, name, scopes, createdAt, expiresAt, revokedAt }: ApiKey) {
+  return {
+    id: formatId('api_key', id),
+    name,
+    scopes,
+    created_at: createdAt.toISOString(),
+    expires_at: expiresAt?.toISOString() ?? null,
+    revoked_at: revokedAt?.toISOString() ?? null,
+  };
 }
 
 function addDoctor(program: Command, env: Environment): void {

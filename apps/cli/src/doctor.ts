@@ -98,10 +98,10 @@ async function examineClock(db: Queryable): Promise<Finding> {
 async function examineQueue(db: Queryable): Promise<Finding> {
   const queue = await measureQueue(db);
   const age = Math.round(queue.oldestDueAgeSeconds);
-  const owed = queue.pending + queue.failed + queue.inProgress;
+  const owed = queue.pending + queue.failed + queue.inProgress + queue.held;
   return {
     check: 'queue',
     status: age >= OLDEST_DUE_WARN_SECONDS ? 'warn' : 'ok',
-    message: `${owed} owed, ${queue.due} due, ${queue.inProgress} under way, ${queue.dead} dead; the oldest due for ${age} s`,
+    message: `${owed} owed, ${queue.due} due, ${queue.inProgress} under way, ${queue.held} held, ${queue.dead} dead; the oldest due for ${age} s`,
   };
 }

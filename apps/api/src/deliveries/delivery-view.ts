@@ -30,7 +30,7 @@ export function attemptView(deliveryId: string, attempt: AttemptView) {
     error: attempt.error,
     response_body: attempt.responseBody?.toString('utf8') ?? null,
     started_at: attempt.startedAt.toISOString(),
-    duration_ms: attempt.durationMs,
+    duration_ms: Math.round(attempt.durationMs * 1000) / 1000,
   };
 }
 

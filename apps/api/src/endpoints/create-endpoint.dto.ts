@@ -15,9 +15,10 @@ export class CreateEndpointDto {
 
   /** Null and an empty list mean all event types. */
   @ValidateIf((body: CreateEndpointDto) => body.event_types !== undefined && body.event_types !== null)
-  @IsArray()
-  @ArrayMaxSize(SUBSCRIPTION_ENTRIES_MAX)
   @IsString({ each: true })
+  @ArrayMaxSize(SUBSCRIPTION_ENTRIES_MAX)
+  // The lowest is checked first, and only the first failure is told.
+  @IsArray()
   event_types?: string[] | null;
 
   @given('status')

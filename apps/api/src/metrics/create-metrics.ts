@@ -82,6 +82,7 @@ function databaseGauges(registry: Registry): (measure: DatabaseMeasure | null) =
     deliveries.set({ state: 'pending' }, measure.pending);
     deliveries.set({ state: 'failed' }, measure.failed);
     deliveries.set({ state: 'in_progress' }, measure.inProgress);
+    deliveries.set({ state: 'held' }, measure.held);
     deliveries.set({ state: 'dead' }, measure.dead);
   };
 }
