@@ -36,6 +36,7 @@ select s.tenant_id, s.endpoint_id, p.deleted_at is not null as deleted,
   ) as due
 from step s
 join waybill.endpoints p on p.tenant_id = s.tenant_id and p.id = s.endpoint_id
+order by s.tenant_id, s.endpoint_id
 `;
 
 export interface SweptEndpoint extends EndpointRef {

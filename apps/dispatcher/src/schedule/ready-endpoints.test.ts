@@ -5,6 +5,8 @@ const room = (slots: number, endpointLimit = 64, busy: Record<string, number> = 
   slots,
   endpointLimit,
   inFlight: (endpointId: string) => busy[endpointId] ?? 0,
+  tenantLimit: 96,
+  inFlightOfTenant: (tenantId: string) => busy[tenantId] ?? 0,
 });
 const see = (ready: ReadyEndpoints, tenantId: string, ...endpointIds: string[]) => {
   for (const endpointId of endpointIds) ready.see({ tenantId, endpointId });
@@ -27,6 +29,15 @@ describe('the ready endpoints', () => {
     see(ready, 'a', 'a0', 'a1');
     const quotas = ready.choose(room(100, 10, { a0: 7, a1: 10 }));
     expect(quotas).toEqual([{ tenantId: 'a', endpointId: 'a0', quota: 3, watermarkMs: 0 }]);
+  });
+
+  it('leave room for others beside a tenant whose receivers hang', () => {
+    const ready = new ReadyEndpoints();
+    see(ready, 'a', 'a0', 'a1');
+    expect(sum(ready.choose(room(40, 64, { a: 90 })), 'a')).toBe(6);
+    expect(ready.choose(room(40, 64, { a: 96 }))).toEqual([]);
+    see(ready, 'b', 'b0');
+    expect(sum(ready.choose(room(32, 64, { a: 96 })), 'b')).toBeGreaterThan(0);
   });
 
   it('let every tenant and every endpoint have its turn when there is one slot a time', () => {

@@ -10,7 +10,9 @@ interface ReadyEndpoint extends EndpointRef {
 export interface Room {
   readonly slots: number;
   readonly endpointLimit: number;
+  readonly tenantLimit: number;
   inFlight(endpointId: string): number;
+  inFlightOfTenant(tenantId: string): number;
 }
 
 /** How many of a tenant's endpoints one claim takes at most, so that its statement stays small. */
@@ -60,8 +62,10 @@ export class ReadyEndpoints {
     let tenantsLeft = this.#tenants.size;
     for (const [tenantId, endpoints] of Array.from(this.#tenants)) {
       if (slots <= 0 || quotas.length >= ENDPOINTS_PER_CLAIM) break;
-      const share = Math.max(1, Math.floor(slots / tenantsLeft));
+      const free = room.tenantLimit - room.inFlightOfTenant(tenantId);
+      const share = Math.min(free, Math.max(1, Math.floor(slots / tenantsLeft)));
       tenantsLeft -= 1;
+      if (share <= 0) continue;
       const chosen = chooseOfTenant(endpoints, share, room);
       for (const quota of chosen) slots -= quota.quota;
       quotas.push(...chosen);

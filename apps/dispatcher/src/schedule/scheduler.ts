@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import {
   cancelDeleted,
+  CLAIM_BYTES_MAX,
   claimDeliveries,
   discoverEndpoints,
   NIL_UUID,
@@ -11,6 +12,7 @@ import {
   type EndpointRef,
 } from '#outbox';
 import type { Logger, Queryable } from '#runtime';
+import { Counts } from './counts.js';
 import { databaseClock, type DatabaseClock } from './database-clock.js';
 import { ReadyEndpoints } from './ready-endpoints.js';
 import { WakeUp } from './wake-up.js';
@@ -35,13 +37,19 @@ export interface SchedulerParts {
 
 /** Rows one discovery reads, and endpoints one sweep walks. */
 const DISCOVERY_ROWS = 1_000;
-const SWEEP_ENDPOINTS = 200;
+const SWEEP_ENDPOINTS = 1_000;
 const CANCEL_ROWS = 1_000;
 /** Late commits inside this time are found by discovery itself; later ones by the sweep. */
 const SLACK_MS = 1_000;
 /** Claims for a few slots wait this long for more to come free: at batch 1 a claim costs 20 times as much a row. */
 const CLAIM_GAP_MS = 5;
+/** A claim that took longer than this, in vain or not, is asked for half as much next time; one of a quarter of it, for twice. */
+const CLAIM_SLOW_MS = 1_000;
+/** What one tenant may hold of the slots: its hanging receivers must leave room for everybody else's. */
+const TENANT_SHARE = 0.75;
 const UNRECORDED_MAX = 2_048;
+/** Nobody rings when outcomes are through, so whoever waits for that looks again. */
+const UNRECORDED_LOOK_MS = 50;
 const BACKOFF_MAX_MS = 2_000;
 
 /**
@@ -57,7 +65,8 @@ export class Scheduler {
   readonly #parts: SchedulerParts;
   readonly #ready = new ReadyEndpoints();
   readonly #wakeUp = new WakeUp();
-  readonly #inFlightOf = new Map<string, number>();
+  readonly #inFlightOf = new Counts();
+  readonly #inFlightOfTenant = new Counts();
   #inFlight = 0;
   #stopping = false;
   #running: Promise<void> | null = null;
@@ -68,9 +77,12 @@ export class Scheduler {
   #place: DiscoveryPlace | null = null;
   #sweptTo: EndpointRef = { tenantId: NIL_UUID, endpointId: NIL_UUID };
   #lastTurnOk = true;
+  /** Payloads travel with a claim: what is too much for the way to the database must not be asked for again and again. */
+  #claimMax: number;
 
   constructor(parts: SchedulerParts) {
     this.#parts = parts;
+    this.#claimMax = parts.settings.concurrency;
   }
 
   get inFlight(): number {
@@ -132,6 +144,7 @@ export class Scheduler {
 
   /** Milliseconds until a claim makes sense: 0 for now, infinite while there is no room or no known work. */
   #claimInMs(): number {
+    if (this.#parts.unrecorded() > UNRECORDED_MAX) return UNRECORDED_LOOK_MS;
     const free = this.#free();
     if (free <= 0 || this.#ready.size === 0) return Infinity;
     if (free >= this.#parts.settings.concurrency / 2) return 0;
@@ -177,14 +190,19 @@ export class Scheduler {
   async #claim(): Promise<boolean> {
     const { db, settings } = this.#parts;
     const quotas = this.#ready.choose({
-      slots: this.#free(),
+      slots: Math.min(this.#free(), this.#claimMax),
       endpointLimit: settings.endpointConcurrency,
-      inFlight: (endpointId) => this.#inFlightOf.get(endpointId) ?? 0,
+      tenantLimit: Math.max(1, Math.floor(settings.concurrency * TENANT_SHARE)),
+      inFlight: (endpointId) => this.#inFlightOf.of(endpointId),
+      inFlightOfTenant: (tenantId) => this.#inFlightOfTenant.of(tenantId),
     });
     if (quotas.length === 0) return false;
     const askedAtMs = performance.now();
     this.#lastClaimAt = askedAtMs;
-    const claim = await claimDeliveries(db, quotas, { claimToken: randomUUID(), leaseMs: settings.leaseMs });
+    const claim = await claimDeliveries(db, quotas, {
+      claimToken: randomUUID(),
+      leaseMs: settings.leaseMs,
+    }).finally(() => this.#pace(performance.now() - askedAtMs));
     this.#settle(quotas, claim.deliveries);
     if (this.#stopping) {
       await this.#parts.giveBack(claim.deliveries, 0);
@@ -195,25 +213,35 @@ export class Scheduler {
     return true;
   }
 
+  #pace(tookMs: number): void {
+    if (tookMs > CLAIM_SLOW_MS) this.#claimMax = Math.max(1, this.#claimMax >> 1);
+    else if (tookMs < CLAIM_SLOW_MS / 4)
+      this.#claimMax = Math.min(this.#parts.settings.concurrency, this.#claimMax * 2);
+  }
+
   #settle(quotas: readonly ClaimQuota[], deliveries: readonly ClaimedDelivery[]): void {
     const claimed = new Map(quotas.map((quota) => [quota.endpointId, { count: 0, lastDueAtMs: 0 }]));
-    for (const { endpointId, dueAtMs } of deliveries) {
+    let bytes = 0;
+    for (const { endpointId, dueAtMs, payload } of deliveries) {
       const of = claimed.get(endpointId)!;
       of.count += 1;
       of.lastDueAtMs = Math.max(of.lastDueAtMs, dueAtMs);
+      bytes += payload.length;
     }
+    // A claim that was cut short by its bytes says nothing about what is left behind: all stay ready.
+    if (bytes >= CLAIM_BYTES_MAX) return;
     for (const quota of quotas) this.#ready.settle(quota, claimed.get(quota.endpointId)!, SLACK_MS);
   }
 
   #dispatch(delivery: ClaimedDelivery, clock: DatabaseClock): void {
-    const { endpointId } = delivery;
+    const { tenantId, endpointId } = delivery;
     this.#inFlight += 1;
-    this.#inFlightOf.set(endpointId, (this.#inFlightOf.get(endpointId) ?? 0) + 1);
+    this.#inFlightOf.add(endpointId, 1);
+    this.#inFlightOfTenant.add(tenantId, 1);
     void this.#parts.dispatch(delivery, clock).then(() => {
       this.#inFlight -= 1;
-      const left = this.#inFlightOf.get(endpointId)! - 1;
-      if (left === 0) this.#inFlightOf.delete(endpointId);
-      else this.#inFlightOf.set(endpointId, left);
+      this.#inFlightOf.add(endpointId, -1);
+      this.#inFlightOfTenant.add(tenantId, -1);
       if (this.#ready.size > 0) this.#wakeUp.ring();
     });
   }
