@@ -90,6 +90,18 @@ describe('a route', () => {
   });
 });
 
+it.each([
+  'POST /v1/events',
+  'POST /v1/endpoints',
+  'GET /v1/events/evt_x',
+  'PATCH /v1/endpoints/ep_x',
+  'DELETE /v1/endpoints/ep_x',
+])('a query parameter that nobody would read is refused: %s', async (route) => {
+  const [method, path] = route.split(' ');
+  const answer = await answerTo(raw(`${method} ${path}?not_before=x HTTP/1.1`));
+  expectProblem(answer, 422, 'unknown_field');
+});
+
 describe('[row 88] a key', () => {
   const bearer = (text: string) => stage.client.get('/v1/events', { authorization: text });
 

@@ -345,6 +345,19 @@ describe('a batch', () => {
   });
 });
 
+it('[I7] [F5] keeps a key that hangs, and all who wait for it, from holding up the keys of others', async () => {
+  const key = randomUUID();
+  const fault = stage.proxy.on(/^commit$/i, { moment: 'before', action: 'swallow' });
+  const slow = postBatch([item(key, 1)]);
+  await fault.hit;
+  const waiting = Array.from({ length: 60 }, () => post(key));
+  const strangers = await Promise.all(Array.from({ length: 10 }, () => post(randomUUID())));
+  expect(strangers.map(({ status }) => status)).toEqual(Array.from({ length: 10 }, () => 201));
+  for (const answer of await Promise.all(waiting)) expectProblem(answer, 503, 'idempotency_key_in_progress');
+  fault.release();
+  expect((await slow).status).toBe(201);
+});
+
 it('[F6] leaves no key behind when the transaction that took it was cut', async () => {
   const key = randomUUID();
   const fault = stage.proxy.on(/^commit$/i, { moment: 'before', action: 'cut' });

@@ -4,6 +4,7 @@ import type { EgressPolicy } from '#egress';
 import type { Hints } from '#outbox';
 import type { Config, Logger } from '#runtime';
 import type { Accept } from './events/group-accept.js';
+import type { Turns } from './events/turns.js';
 import type { Lifecycle } from './lifecycle.js';
 import type { Metrics } from './metrics/create-metrics.js';
 
@@ -18,6 +19,10 @@ export class ApiContext {
     readonly acceptPool: pg.Pool,
     /** Accept under idempotency keys, which may have to wait for one another. */
     readonly keyedPool: pg.Pool,
+    /** One request under an idempotency key at a time, in this process. */
+    readonly keyTurns: Turns,
+    /** Batches, which may take long, and may have to wait for keys. */
+    readonly batchPool: pg.Pool,
     /** Stores an event without an idempotency key, together with others that come at the same time. */
     readonly accept: Accept,
     /** Keys, lists and look-ups: planned for the filters that are given. */

@@ -5,6 +5,7 @@ import { openDataSource, createPool, type Config, type Logger } from '#runtime';
 import { ApiKey, Tenant } from '#tenants';
 import { ApiContext } from './api-context.js';
 import { createGroupAccept } from './events/group-accept.js';
+import { Turns } from './events/turns.js';
 import { Lifecycle } from './lifecycle.js';
 import { createMetrics } from './metrics/create-metrics.js';
 
@@ -14,6 +15,9 @@ import { createMetrics } from './metrics/create-metrics.js';
  */
 const KEY_LOCK_WAIT_MS = 200;
 const KEYED_CONNECTIONS = 4;
+/** A batch is one statement however far it fans out: 1,000 events to 300 endpoints each took over 10 s. */
+const BATCH_TIMEOUT_MS = 120_000;
+const BATCH_CONNECTIONS = 4;
 const LOCK_WAIT_MS = 2_000;
 const STATEMENT_TIMEOUT_MS = 10_000;
 
@@ -44,6 +48,14 @@ export async function createContext(
     lockTimeoutMs: KEY_LOCK_WAIT_MS,
     genericPlans: true,
   });
+  const batchPool = createPool({
+    ...pool,
+    max: BATCH_CONNECTIONS,
+    applicationName: 'waybill-api-batch',
+    statementTimeoutMs: BATCH_TIMEOUT_MS,
+    lockTimeoutMs: KEY_LOCK_WAIT_MS,
+    genericPlans: true,
+  });
   const readPool = createPool({
     ...pool,
     max: 8,
@@ -70,6 +82,8 @@ export async function createContext(
     source,
     acceptPool,
     keyedPool,
+    new Turns(),
+    batchPool,
     accept,
     readPool,
     egressPolicy,
@@ -81,7 +95,13 @@ export async function createContext(
     context,
     async close() {
       await hints.settled();
-      await Promise.all([source.destroy(), acceptPool.end(), keyedPool.end(), readPool.end()]);
+      await Promise.all([
+        source.destroy(),
+        acceptPool.end(),
+        keyedPool.end(),
+        batchPool.end(),
+        readPool.end(),
+      ]);
     },
   };
 }

@@ -1,9 +1,11 @@
 import { Injectable, type CanActivate, type ExecutionContext } from '@nestjs/common';
+import { ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
 import { Reflector } from '@nestjs/core';
 import type { Request } from 'express';
 import { AppError } from '#runtime';
 import { authenticateKey, type Scope } from '#tenants';
 import { ApiContext } from '../api-context.js';
+import { unknownField } from '../http/dto.pipe.js';
 import { stateOf } from '../http/request-state.js';
 import { PUBLIC, SCOPE } from './require-scope.js';
 
@@ -24,8 +26,27 @@ export class KeyGuard implements CanActivate {
       throw new AppError('insufficient_scope', `The API key lacks the scope ${scope}.`);
     }
     stateOf(request).holder = holder;
+    if (!takesQuery(execution)) refuseQuery(request);
     return true;
   }
+}
+
+/** Nest keeps a handler's parameters under "kind:place"; 4 is the query. */
+const QUERY_PARAMETER = /^4:/;
+
+function takesQuery(execution: ExecutionContext): boolean {
+  const parameters: unknown = Reflect.getMetadata(
+    ROUTE_ARGS_METADATA,
+    execution.getClass(),
+    execution.getHandler().name,
+  );
+  return Object.keys(parameters ?? {}).some((parameter) => QUERY_PARAMETER.test(parameter));
+}
+
+/** A parameter that nobody reads would silently be nothing: `POST /v1/events?not_before=…`. */
+function refuseQuery(request: Request): void {
+  const names = Object.keys(request.query);
+  if (names.length > 0) throw unknownField(names);
 }
 
 function bearerOf(header: string | undefined): string {

@@ -25,7 +25,7 @@ export async function publishEvent(
   const results =
     envelope.idempotencyKey === null
       ? [await context.accept(inputs[0]!)]
-      : await acceptKeyed(context, inputs);
+      : await acceptKeyed(context, key.tenantId, inputs);
   const published = toPublished(results, '');
   announce(context, key, inputs, published, startedAt);
   return published[0]!;
@@ -39,24 +39,31 @@ export async function publishBatch(
 ): Promise<readonly Published[]> {
   const startedAt = performance.now();
   const inputs = envelopes.map((envelope) => toInput(key, envelope));
-  const acceptAll = (pool: pg.Pool): Promise<Published[]> =>
-    inTransaction(pool, async (client) => {
+  const published = await untilKeysAreFree(() =>
+    inTransaction(context.batchPool, async (client) => {
       const results = await acceptEvents(client, inputs, { maxAgeMs: context.config.maxAgeMs });
       return toPublished(results, 'events');
-    });
-  const keyed = inputs.some(({ idempotency }) => idempotency !== null);
-  const published = await (keyed
-    ? untilKeysAreFree(() => acceptAll(context.keyedPool))
-    : acceptAll(context.acceptPool));
+    }),
+  );
   announce(context, key, inputs, published, startedAt);
   return published;
 }
 
-/** A keyed event may wait for another request with its key, so it travels alone and on connections of its own. */
-function acceptKeyed(context: ApiContext, inputs: readonly EventInput[]): Promise<AcceptResult[]> {
-  return untilKeysAreFree(() =>
-    acceptEvents(context.keyedPool, inputs, { maxAgeMs: context.config.maxAgeMs }),
+/**
+ * A keyed event may wait for another request with its key, so it travels alone and on connections of its own; of the
+ * requests under one key only one at a time, for a key that hangs must not take them all.
+ */
+async function acceptKeyed(
+  context: ApiContext,
+  tenantId: string,
+  inputs: readonly EventInput[],
+): Promise<AcceptResult[]> {
+  const name = `${tenantId} ${inputs[0]!.idempotency!.key}`;
+  const turn = await context.keyTurns.take(name, KEY_WAIT_MS, () =>
+    untilKeysAreFree(() => acceptEvents(context.keyedPool, inputs, { maxAgeMs: context.config.maxAgeMs })),
   );
+  if (turn === null) throw new AppError('idempotency_key_in_progress', undefined, { retryAfterSeconds: 1 });
+  return turn.result;
 }
 
 function toInput(key: KeyHolder, envelope: Envelope): EventInput {
