@@ -106,6 +106,7 @@ describe('a backlog', () => {
     await holder.query('rollback');
     holder.release();
     await drain(stage.pool, 40_000);
+    expect(stage.receiver.uniqueDeliveries()).toHaveLength(5_000);
   });
 
   it('[I7] behind one tenant’s receivers that hang leaves room for another tenant', async ({
