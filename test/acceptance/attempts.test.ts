@@ -200,12 +200,15 @@ describe.concurrent('attempts', { timeout: 120_000 }, () => {
   });
 });
 
+/** A receiver that is slow on purpose: its pace, not a wait of the test. */
+const DRIP_MS = 300;
+
 /** Sends the head of a response so slowly that it does not end in time. */
 async function drip(socket: Socket): Promise<void> {
   for (const byte of 'HTTP/1.1 200 OK\r\n') {
     if (socket.destroyed) return;
     socket.write(byte);
-    await sleep(300);
+    await sleep(DRIP_MS);
   }
 }
 
