@@ -19,6 +19,7 @@ export interface Config {
   readonly pollMs: number;
   readonly concurrency: number;
   readonly endpointConcurrency: number;
+  readonly tenantConcurrency: number;
   readonly retryDelaysMs: readonly number[];
   readonly retryJitter: number;
   readonly maxAgeMs: number;
@@ -54,6 +55,7 @@ export function readConfig(env: Environment): Config {
   const faults: string[] = [];
   const read = reader(env, faults);
   const databaseUrl = read.url('DATABASE_URL');
+  const concurrency = read.integer('WAYBILL_CONCURRENCY', 128, 1, 2_048);
   const config: Config = {
     databaseUrl,
     directDatabaseUrl: env['WAYBILL_DIRECT_DATABASE_URL']
@@ -71,8 +73,10 @@ export function readConfig(env: Environment): Config {
     leaseMs: read.integer('WAYBILL_LEASE_MS', 60_000, 500, 3_600_000),
     graceMs: read.integer('WAYBILL_GRACE_MS', 20_000, 0, 600_000),
     pollMs: read.integer('WAYBILL_POLL_MS', 1_000, 10, 60_000),
-    concurrency: read.integer('WAYBILL_CONCURRENCY', 128, 1, 2_048),
+    concurrency,
     endpointConcurrency: read.integer('WAYBILL_ENDPOINT_CONCURRENCY', 64, 1, 2_048),
+    // A tenant's hanging receivers must leave room for everybody else's.
+    tenantConcurrency: read.integer('WAYBILL_TENANT_CONCURRENCY', Math.ceil(concurrency * 0.75), 1, 2_048),
     retryDelaysMs: read.seconds('WAYBILL_RETRY_SCHEDULE', DEFAULT_RETRY_SECONDS),
     retryJitter: read.decimal('WAYBILL_RETRY_JITTER', 0.2, 0, 1),
     maxAgeMs: read.integer('WAYBILL_MAX_AGE_HOURS', 14 * 24, 1, 90 * 24) * HOUR_S * 1000,

@@ -106,6 +106,7 @@ describe.concurrent('SIGTERM', { timeout: 120_000 }, () => {
     const env = {
       ...QUICK,
       WAYBILL_CONCURRENCY: '20',
+      WAYBILL_TENANT_CONCURRENCY: '20',
       WAYBILL_ATTEMPT_TIMEOUT_MS: '10000',
       WAYBILL_LEASE_MS: '20000',
     };

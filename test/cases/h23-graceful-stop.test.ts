@@ -12,6 +12,7 @@ describe.concurrent('[H23] SIGTERM to a dispatcher', { timeout: 120_000 }, () =>
     const env = {
       ...QUICK,
       WAYBILL_CONCURRENCY: '100',
+      WAYBILL_TENANT_CONCURRENCY: '100',
       WAYBILL_ENDPOINT_CONCURRENCY: '100',
       WAYBILL_ATTEMPT_TIMEOUT_MS: '10000',
       WAYBILL_LEASE_MS: '20000',

@@ -20,6 +20,7 @@ import { WakeUp } from './wake-up.js';
 export interface SchedulerSettings {
   readonly concurrency: number;
   readonly endpointConcurrency: number;
+  readonly tenantConcurrency: number;
   readonly leaseMs: number;
   readonly pollMs: number;
 }
@@ -45,8 +46,6 @@ const SLACK_MS = 1_000;
 const CLAIM_GAP_MS = 5;
 /** A claim that took longer than this, in vain or not, is asked for half as much next time; one of a quarter of it, for twice. */
 const CLAIM_SLOW_MS = 1_000;
-/** What one tenant may hold of the slots: its hanging receivers must leave room for everybody else's. */
-const TENANT_SHARE = 0.75;
 const UNRECORDED_MAX = 2_048;
 /** Nobody rings when outcomes are through, so whoever waits for that looks again. */
 const UNRECORDED_LOOK_MS = 50;
@@ -192,7 +191,7 @@ export class Scheduler {
     const quotas = this.#ready.choose({
       slots: Math.min(this.#free(), this.#claimMax),
       endpointLimit: settings.endpointConcurrency,
-      tenantLimit: Math.max(1, Math.floor(settings.concurrency * TENANT_SHARE)),
+      tenantLimit: settings.tenantConcurrency,
       inFlight: (endpointId) => this.#inFlightOf.of(endpointId),
       inFlightOfTenant: (tenantId) => this.#inFlightOfTenant.of(tenantId),
     });
