@@ -17,11 +17,6 @@ export interface Standing {
   readonly unsendable: boolean;
 }
 
-/** The attempts a policy allows before a delivery is dead. */
-export function attemptLimit(policy: RetryPolicy): number {
-  return policy.delaysMs.length + 1;
-}
-
 /**
  * What follows an attempt: a success ends the delivery, a failure is retried after the policy's wait, and the debt
  * ends when the attempts or its time run out. Pure: `random` is a number from 0 up to 1.

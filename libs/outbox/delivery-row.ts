@@ -1,17 +1,23 @@
 import type { DeliveryState } from './types.js';
 
 /**
+ * The state a delivery is shown in, over the aliases d, q and p: the stored one, unless its claim or its endpoint says
+ * more about what is still owed.
+ */
+export const SHOWN_STATE = `case
+    when d.state not in ('pending', 'failed') then d.state
+    when q.lease_until is not null then 'in_progress'
+    when p.deleted_at is null and p.status <> 'enabled' then 'held'
+    else d.state
+  end`;
+
+/**
  * The columns of a delivery as it is shown, over the aliases d, q, p and e of DELIVERY_TABLES. What is owed is counted
  * and timed by its queue row; the delivery's own row catches up when that one goes.
  */
 export const DELIVERY_COLUMNS = `
   d.id, d.event_id, d.endpoint_id, e.event_type,
-  case
-    when d.state not in ('pending', 'failed') then d.state
-    when q.lease_until is not null then 'in_progress'
-    when p.deleted_at is null and p.status <> 'enabled' then 'held'
-    else d.state
-  end as state,
+  ${SHOWN_STATE} as state,
   coalesce(q.attempt_count, d.attempt_count) as attempt_count,
   case when q.lease_until is null then q.due_at end as next_attempt_at,
   d.last_status_code, d.last_error_kind, d.created_at, d.expires_at, d.finished_at`;

@@ -1,7 +1,7 @@
 export { acceptEvents } from './accept-events.js';
 export { cancelDeleted } from './cancel-deleted.js';
 export { CLAIM_BYTES_MAX, claimDeliveries, type ClaimQuota } from './claim-deliveries.js';
-export { attemptLimit, decideOutcome, type RetryPolicy, type Standing } from './decide-outcome.js';
+export { decideOutcome, type RetryPolicy, type Standing } from './decide-outcome.js';
 export {
   discoverEndpoints,
   NIL_UUID,

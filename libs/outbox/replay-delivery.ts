@@ -1,4 +1,5 @@
 import { newId, type Queryable } from '#runtime';
+import { SHOWN_STATE } from './delivery-row.js';
 import type { DeliveryState } from './types.js';
 
 /**
@@ -41,12 +42,7 @@ select endpoint_id from revived
 `;
 
 const READ_STANDING = `
-select case
-    when d.state not in ('pending', 'failed') then d.state
-    when q.lease_until is not null then 'in_progress'
-    when p.deleted_at is null and p.status <> 'enabled' then 'held'
-    else d.state
-  end as state,
+select ${SHOWN_STATE} as state,
   p.deleted_at is not null as deleted
 from waybill.deliveries d
 join waybill.endpoints p on p.tenant_id = d.tenant_id and p.id = d.endpoint_id

@@ -24,9 +24,10 @@ describe('the configuration', () => {
       WAYBILL_ALLOW_HTTP: 'yes',
       WAYBILL_RETRY_SCHEDULE: '1,,x',
       WAYBILL_POLL_MS: '1.5',
+      WAYBILL_LOG_LEVEL: 'loud',
     };
     expect(() => readConfig(env)).toThrow(
-      /DATABASE_URL[\s\S]*WAYBILL_PORT[\s\S]*WAYBILL_ALLOW_HTTP[\s\S]*WAYBILL_POLL_MS[\s\S]*WAYBILL_RETRY_SCHEDULE/,
+      /DATABASE_URL[\s\S]*WAYBILL_PORT[\s\S]*WAYBILL_ALLOW_HTTP[\s\S]*WAYBILL_POLL_MS[\s\S]*WAYBILL_RETRY_SCHEDULE[\s\S]*WAYBILL_LOG_LEVEL/,
     );
   });
 

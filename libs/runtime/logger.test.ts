@@ -45,3 +45,8 @@ it('cuts credentials out by name', () => {
   const { text } = logged({ authorization: 'leaked', endpoint: { secret: 'leaked' }, databaseUrl: 'leaked' });
   expect(text).not.toContain('leaked');
 });
+
+it('can speak under an unknown level, so that the refusal of that setting is heard', () => {
+  expect(createLogger('test', 'loud').level).toBe('info');
+  expect(createLogger('test', 'silent').level).toBe('silent');
+});

@@ -16,7 +16,8 @@ export function createLogger(
   destination: DestinationStream = standardOutput(),
 ): Logger {
   const options = {
-    level,
+    // An unknown level is refused by readConfig, in its list with every other fault; until then somebody must be able to log.
+    level: level in pino.levels.values || level === 'silent' ? level : 'info',
     base: { app, pid: process.pid },
     timestamp: pino.stdTimeFunctions.isoTime,
     serializers: { err: describeError },
