@@ -1,5 +1,17 @@
 -- The schema after every migration, for reading and for review. Written by: npm run schema
 
+create table waybill.announcements (
+  tenant_id uuid not null,
+  event_type text not null,
+  subject_id uuid not null,
+  endpoint_id uuid not null,
+  event_id uuid,
+  reason text,
+  created_at timestamp with time zone not null,
+  constraint announcements_event_type_check CHECK ((event_type = ANY (ARRAY['waybill.endpoint.disabled'::text, 'waybill.endpoint.recovered'::text, 'waybill.delivery.dead'::text]))),
+  constraint announcements_pkey PRIMARY KEY (tenant_id, event_type, subject_id)
+);
+
 create table waybill.api_keys (
   tenant_id uuid not null,
   id uuid not null,
@@ -39,6 +51,28 @@ create table waybill.attempts (
   constraint attempts_response_body_check CHECK ((octet_length(response_body) <= 500))
 ) partition by RANGE (event_id);
 
+create table waybill.circuits (
+  tenant_id uuid not null,
+  endpoint_id uuid not null,
+  state text not null default 'closed'::text,
+  consecutive_failures integer not null default 0,
+  failing_since timestamp with time zone,
+  open_until timestamp with time zone,
+  closed_at timestamp with time zone,
+  probe_token uuid,
+  probe_until timestamp with time zone,
+  probe_event_id uuid,
+  held_until timestamp with time zone,
+  gone_at timestamp with time zone,
+  constraint circuits_check CHECK (((state = 'open'::text) = (open_until IS NOT NULL))),
+  constraint circuits_check1 CHECK (((probe_token IS NULL) = (probe_until IS NULL))),
+  constraint circuits_check2 CHECK (((probe_token IS NULL) OR (state = 'open'::text))),
+  constraint circuits_consecutive_failures_check CHECK ((consecutive_failures >= 0)),
+  constraint circuits_pkey PRIMARY KEY (tenant_id, endpoint_id),
+  constraint circuits_state_check CHECK ((state = ANY (ARRAY['closed'::text, 'open'::text])))
+);
+CREATE INDEX circuits_open ON waybill.circuits USING btree (open_until, tenant_id, endpoint_id) WHERE (state = 'open'::text);
+
 create table waybill.dead_letters (
   tenant_id uuid not null,
   event_id uuid not null,
@@ -49,7 +83,7 @@ create table waybill.dead_letters (
   died_at timestamp with time zone not null,
   resolved_at timestamp with time zone,
   constraint dead_letters_pkey PRIMARY KEY (tenant_id, event_id, endpoint_id),
-  constraint dead_letters_reason_check CHECK ((reason = ANY (ARRAY['exhausted'::text, 'expired'::text, 'unsendable'::text])))
+  constraint dead_letters_reason_check CHECK ((reason = ANY (ARRAY['exhausted'::text, 'expired'::text, 'unsendable'::text, 'rejected'::text, 'gone'::text])))
 );
 CREATE INDEX dead_letters_by_time ON waybill.dead_letters USING btree (tenant_id, died_at, delivery_id);
 CREATE INDEX dead_letters_unresolved ON waybill.dead_letters USING btree (tenant_id, endpoint_id) WHERE (resolved_at IS NULL);
@@ -89,6 +123,7 @@ create table waybill.delivery_queue (
   cycle_attempt_count integer not null default 0,
   payload_bytes integer not null,
   constraint delivery_queue_check CHECK (((lease_until IS NULL) = (claim_token IS NULL))),
+  constraint delivery_queue_counts_check CHECK (((attempt_count >= 0) AND ((cycle_attempt_count >= 0) AND (cycle_attempt_count <= attempt_count)))),
   constraint delivery_queue_pkey PRIMARY KEY (tenant_id, event_id, endpoint_id)
 ) with (fillfactor=50, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=20000, autovacuum_vacuum_cost_delay=0, vacuum_truncate=false);
 CREATE INDEX delivery_queue_claim ON waybill.delivery_queue USING btree (tenant_id, endpoint_id, due_at);
@@ -119,8 +154,29 @@ create table waybill.endpoints (
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone not null default now(),
   deleted_at timestamp with time zone,
+  retry jsonb,
+  max_age_ms bigint,
+  connect_timeout_ms integer,
+  attempt_timeout_ms integer,
+  rate_per_second double precision,
+  concurrency integer,
+  circuit_failures integer,
+  circuit_failure_ratio double precision,
+  circuit_open_ms integer,
+  disabled_reason text,
+  constraint endpoints_attempt_timeout_ms_check CHECK (((attempt_timeout_ms >= 100) AND (attempt_timeout_ms <= 300000))),
+  constraint endpoints_circuit_failure_ratio_check CHECK (((circuit_failure_ratio >= (0.01)::double precision) AND (circuit_failure_ratio <= (1)::double precision))),
+  constraint endpoints_circuit_failures_check CHECK (((circuit_failures >= 0) AND (circuit_failures <= 1000))),
+  constraint endpoints_circuit_open_ms_check CHECK (((circuit_open_ms >= 100) AND (circuit_open_ms <= 3600000))),
+  constraint endpoints_concurrency_check CHECK (((concurrency >= 1) AND (concurrency <= 2048))),
+  constraint endpoints_connect_timeout_ms_check CHECK (((connect_timeout_ms >= 50) AND (connect_timeout_ms <= 60000))),
   constraint endpoints_description_check CHECK ((char_length(description) <= 500)),
+  constraint endpoints_disabled_for_a_reason CHECK (((disabled_reason IS NULL) OR (status = 'disabled'::text))),
+  constraint endpoints_disabled_reason_check CHECK ((disabled_reason = ANY (ARRAY['gone'::text, 'failing'::text]))),
+  constraint endpoints_max_age_ms_check CHECK (((max_age_ms >= 1000) AND (max_age_ms <= '7776000000'::bigint))),
   constraint endpoints_pkey PRIMARY KEY (tenant_id, id),
+  constraint endpoints_rate_per_second_check CHECK (((rate_per_second >= (0.001)::double precision) AND (rate_per_second <= (10000)::double precision))),
+  constraint endpoints_retry_check CHECK ((jsonb_typeof(retry) = 'object'::text)),
   constraint endpoints_revision_check CHECK ((revision > 0)),
   constraint endpoints_secrets_version_check CHECK ((secrets_version > 0)),
   constraint endpoints_status_check CHECK ((status = ANY (ARRAY['enabled'::text, 'paused'::text, 'disabled'::text]))),
@@ -159,6 +215,15 @@ create table waybill.idempotency_keys (
 );
 CREATE INDEX idempotency_keys_by_age ON waybill.idempotency_keys USING btree (created_at);
 
+create table waybill.rate_tokens (
+  tenant_id uuid not null,
+  endpoint_id uuid not null,
+  tokens double precision not null,
+  refilled_at timestamp with time zone not null,
+  constraint rate_tokens_pkey PRIMARY KEY (tenant_id, endpoint_id),
+  constraint rate_tokens_tokens_check CHECK (((tokens >= (0)::double precision) AND (tokens <= (10000)::double precision)))
+) with (fillfactor=50);
+
 create table waybill.replays (
   tenant_id uuid not null,
   id uuid not null,
@@ -168,6 +233,16 @@ create table waybill.replays (
   api_key_id uuid,
   created_at timestamp with time zone not null,
   constraint replays_pkey PRIMARY KEY (tenant_id, id)
+);
+
+create table waybill.replicas (
+  id uuid not null,
+  started_at timestamp with time zone not null,
+  heartbeat_at timestamp with time zone not null,
+  tenants_at_cap uuid[] not null default '{}'::uuid[],
+  endpoints_at_cap uuid[] not null default '{}'::uuid[],
+  slots_full boolean not null default false,
+  constraint replicas_pkey PRIMARY KEY (id)
 );
 
 create table waybill.schema_revision (

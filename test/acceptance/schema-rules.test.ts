@@ -28,6 +28,7 @@ describe('the schema in the catalogue', () => {
     const breaking = keys.filter((key) => !/: (PRIMARY KEY|UNIQUE|FOREIGN KEY) \(tenant_id\b/.test(key));
     expect(breaking).toEqual([
       'migrations: PRIMARY KEY (id)',
+      'replicas: PRIMARY KEY (id)',
       'schema_revision: PRIMARY KEY (only_row)',
       'tenants: PRIMARY KEY (id)',
     ]);
@@ -45,8 +46,10 @@ describe('the schema in the catalogue', () => {
     // The name of TypeORM's own primary key ends in a hash.
     expect(indexes.filter((name) => !/^PK_\w+ unique$/.test(name))).toEqual([
       'api_keys_by_id',
+      'circuits_open',
       'delivery_queue_discover',
       'idempotency_keys_by_age',
+      'replicas_pkey unique',
       'schema_revision_pkey unique',
       'tenants_pkey unique',
     ]);
