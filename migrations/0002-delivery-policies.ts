@@ -45,6 +45,7 @@ create table waybill.circuits (
   state text not null default 'closed' check (state in ('closed', 'open')),
   consecutive_failures integer not null default 0 check (consecutive_failures >= 0),
   failing_since timestamptz,
+  last_failed_at timestamptz,
   open_until timestamptz,
   closed_at timestamptz,
   probe_token uuid,

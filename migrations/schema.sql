@@ -57,6 +57,7 @@ create table waybill.circuits (
   state text not null default 'closed'::text,
   consecutive_failures integer not null default 0,
   failing_since timestamp with time zone,
+  last_failed_at timestamp with time zone,
   open_until timestamp with time zone,
   closed_at timestamp with time zone,
   probe_token uuid,

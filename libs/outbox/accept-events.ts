@@ -42,7 +42,7 @@ matched as (
 fan_out as materialized (
   select f.place, f.tenant_id, f.id as event_id, p.id as endpoint_id, p.revision,
     waybill.derived_id(f.id, p.id) as delivery_id,
-    greatest(now(), f.not_before) as due_at, octet_length(f.payload) as payload_bytes
+    greatest(now(), f.not_before) as due_at, coalesce(p.max_age_ms, $11) as max_age_ms, octet_length(f.payload) as payload_bytes
   from matched m
   join fresh f on f.place = m.place
   join waybill.endpoints p on p.tenant_id = any($1) and p.tenant_id = f.tenant_id and p.id = m.endpoint_id
@@ -62,12 +62,12 @@ stored_events as (
 ),
 stored_deliveries as (
   insert into waybill.deliveries (tenant_id, event_id, endpoint_id, id, state, endpoint_revision, created_at, expires_at)
-  select tenant_id, event_id, endpoint_id, delivery_id, 'pending', revision, now(), due_at + $11 * interval '1 millisecond'
+  select tenant_id, event_id, endpoint_id, delivery_id, 'pending', revision, now(), due_at + max_age_ms * interval '1 millisecond'
   from fan_out
 ),
 queued as (
   insert into waybill.delivery_queue (tenant_id, event_id, endpoint_id, delivery_id, due_at, expires_at, payload_bytes)
-  select tenant_id, event_id, endpoint_id, delivery_id, due_at, due_at + $11 * interval '1 millisecond', payload_bytes
+  select tenant_id, event_id, endpoint_id, delivery_id, due_at, due_at + max_age_ms * interval '1 millisecond', payload_bytes
   from fan_out
 )
 select f.place::integer, f.id, now() as created_at, t.delivery_ids, t.endpoint_ids

@@ -1,8 +1,10 @@
 import type { Queryable } from '#runtime';
-import type { Claim, ClaimedDelivery, EndpointRef } from './types.js';
+import { plainArray } from './array-text.js';
+import { toClaim, type ClaimRow } from './claim-row.js';
+import type { Claim, EndpointRef } from './types.js';
 
 /**
- * Takes up to `quota` due rows of each chosen endpoint under one fresh token.
+ * Takes up to `quota` due rows of each chosen endpoint under one fresh token, as far as the endpoint may be delivered to.
  *
  *   free --claim--> leased --record--> gone, or free again with a later due_at
  *                     \\--lease lapses--> still leased until reap frees it, by token
@@ -12,32 +14,89 @@ import type { Claim, ClaimedDelivery, EndpointRef } from './types.js';
  * \`picked\` for large and read the whole table (360–420 ms against 2.5), and an \`in (… limit)\` claimed more rows
  * than its limit under stale statistics. The bounds are rows (endpoint_id, due_at), which only the index
  * delivery_queue_claim can serve: written column by column the planner walked the discovery index from its oldest
- * entry for every endpoint (1,270 µs a delivery against 40). Events and endpoints are looked up one by one (`offset 0`
- * keeps it so): before the first ANALYZE the planner joined events by tenant alone and read all of a tenant's for each
- * delivery. The attempt is counted here, not when it is recorded.
+ * entry for every endpoint (1,270 µs a delivery against 40). Events are looked up one by one (`offset 0` keeps it so):
+ * before the first ANALYZE the planner joined events by tenant alone and read all of a tenant's for each delivery. The
+ * attempt is counted here, not when it is recorded.
+ *
+ * A held endpoint's rows are neither read nor written: \`allowed\` is 0. One whose circuit is open and whose window has
+ * passed lends one row as the probe, to exactly one claim of all replicas (\`probing\` writes under the row's lock), and
+ * not the row that failed the last probe if another is due. Rate tokens are locked before they are counted, in one
+ * order, and written once a claim.
  */
 const CLAIM_DELIVERIES = `
-with chosen as (
-  select c.*
+with asked as materialized (
+  select c.tenant_id, c.endpoint_id, c.quota, c.watermark_ms,
+    case
+      when p.deleted_at is not null or p.status <> 'enabled' or t.suspended_at is not null then 'held'
+      when x.held_until > now() then 'waiting'
+      when coalesce(x.state, 'closed') = 'closed' or p.circuit_failures = 0 then 'ready'
+      when greatest(x.open_until, x.probe_until) > now() then 'open'
+      else 'probe'
+    end as standing,
+    extract(epoch from greatest(x.open_until, x.probe_until, x.held_until) - now())::double precision * 1000 as hold_ms,
+    -- The cap doubles each second after a circuit closed: a paced drain, not a herd.
+    case when x.closed_at > now() - interval '10 seconds'
+      then power(2, floor(extract(epoch from now() - x.closed_at)))::integer end as recovering_cap,
+    p.rate_per_second as rate, greatest(p.rate_per_second, 1) as burst, x.probe_event_id,
+    p.url, p.revision, p.secrets_version, p.concurrency, p.connect_timeout_ms, p.attempt_timeout_ms,
+    p.circuit_failures, p.circuit_failure_ratio, p.circuit_open_ms, p.retry
   from unnest($2::uuid[], $3::uuid[], $4::integer[], $5::double precision[]) as c (tenant_id, endpoint_id, quota, watermark_ms)
   join waybill.endpoints p on p.tenant_id = any($1) and p.tenant_id = c.tenant_id and p.id = c.endpoint_id
-  where p.deleted_at is null and p.status = 'enabled'
+  join waybill.tenants t on t.id = any($1) and t.id = c.tenant_id
+  left join waybill.circuits x on x.tenant_id = any($1) and x.tenant_id = c.tenant_id and x.endpoint_id = c.endpoint_id
 ),
-found as (
-  select due.place, due.due_at, due.payload_bytes
-  from chosen c
+metered as materialized (
+  select r.tenant_id, r.endpoint_id,
+    least(a.burst, r.tokens + greatest(extract(epoch from now() - r.refilled_at), 0)::double precision * a.rate) as tokens
+  from asked a
+  join waybill.rate_tokens r on r.tenant_id = any($1) and r.tenant_id = a.tenant_id and r.endpoint_id = a.endpoint_id
+  where a.rate is not null and a.standing = 'ready'
+  order by r.tenant_id, r.endpoint_id
+  for update of r
+),
+granted as materialized (
+  select a.*, coalesce(m.tokens, a.burst) as tokens,
+    case a.standing
+      when 'ready' then least(a.quota, a.concurrency, a.recovering_cap, floor(coalesce(m.tokens, a.burst))::integer)
+      when 'probe' then 1
+      else 0
+    end as allowed
+  from asked a
+  left join metered m on m.tenant_id = a.tenant_id and m.endpoint_id = a.endpoint_id
+),
+found as materialized (
+  select due.place, due.due_at, due.payload_bytes, due.event_id, g.tenant_id, g.endpoint_id, g.standing, g.probe_event_id
+  from granted g
   cross join lateral (
-    select q.ctid as place, q.due_at, q.payload_bytes
+    select q.ctid as place, q.due_at, q.payload_bytes, q.event_id
     from waybill.delivery_queue q
     where q.tenant_id = any($1)
-      and q.tenant_id = c.tenant_id
-      and (q.endpoint_id, q.due_at) >= (c.endpoint_id, to_timestamp(c.watermark_ms / 1000))
-      and (q.endpoint_id, q.due_at) <= (c.endpoint_id, now())
+      and q.tenant_id = g.tenant_id
+      and (q.endpoint_id, q.due_at) >= (g.endpoint_id, to_timestamp(g.watermark_ms / 1000))
+      and (q.endpoint_id, q.due_at) <= (g.endpoint_id, now())
       and q.lease_until is null
     order by q.endpoint_id, q.due_at
-    limit c.quota
+    limit case g.standing when 'probe' then 2 else g.allowed end
     for update skip locked
   ) due
+  where g.allowed > 0
+),
+probing as (
+  update waybill.circuits x
+  set probe_token = $6, probe_until = now() + $7 * interval '1 millisecond', probe_event_id = f.event_id
+  from (
+    select distinct on (tenant_id, endpoint_id) tenant_id, endpoint_id, event_id, place
+    from found
+    where standing = 'probe'
+    order by tenant_id, endpoint_id, (event_id = probe_event_id) nulls first, due_at
+  ) f
+  where x.tenant_id = any($1)
+    and x.tenant_id = f.tenant_id
+    and x.endpoint_id = f.endpoint_id
+    and x.state = 'open'
+    and x.open_until <= now()
+    and (x.probe_until is null or x.probe_until <= now())
+  returning f.place
 ),
 picked as materialized (
   select place
@@ -45,27 +104,39 @@ picked as materialized (
     select place, coalesce(sum(payload_bytes) over (
       order by due_at, place rows between unbounded preceding and 1 preceding), 0) as bytes_before
     from found
+    where standing = 'ready'
   ) measured
   where bytes_before < $8
+  union all
+  select place from probing
 ),
 claimed as (
   update waybill.delivery_queue q
   set lease_until = now() + $7 * interval '1 millisecond',
     claim_token = $6,
-    attempt_count = q.attempt_count + 1,
-    cycle_attempt_count = q.cycle_attempt_count + 1
+    -- An int that is full stays full: a count near 2^31, set by SQL, must not fail the claim of everybody else.
+    attempt_count = least(q.attempt_count, 2147483646) + 1,
+    cycle_attempt_count = least(q.cycle_attempt_count, 2147483646) + 1
   where q.tenant_id = any($1)
     and q.ctid = any (array(select place from picked))
     and q.lease_until is null
   returning q.*
+),
+spent as (
+  insert into waybill.rate_tokens (tenant_id, endpoint_id, tokens, refilled_at)
+  select g.tenant_id, g.endpoint_id, greatest(g.tokens - n.taken, 0), now()
+  from granted g
+  join (select tenant_id, endpoint_id, count(*) as taken from claimed group by tenant_id, endpoint_id) n
+    on n.tenant_id = g.tenant_id and n.endpoint_id = g.endpoint_id
+  where g.rate is not null
+  order by g.tenant_id, g.endpoint_id
+  on conflict (tenant_id, endpoint_id) do update
+  set tokens = excluded.tokens, refilled_at = greatest(rate_tokens.refilled_at, excluded.refilled_at)
 )
-select c.tenant_id, c.event_id, c.endpoint_id, c.delivery_id, c.attempt_count, c.cycle_attempt_count,
+select c.tenant_id, c.endpoint_id, c.event_id, c.delivery_id, c.attempt_count, c.cycle_attempt_count,
   extract(epoch from c.due_at)::double precision * 1000 as due_at_ms,
   extract(epoch from c.expires_at)::double precision * 1000 as expires_at_ms,
-  extract(epoch from c.lease_until)::double precision * 1000 as lease_until_ms,
-  extract(epoch from clock_timestamp())::double precision * 1000 as database_now_ms,
-  e.event_type, e.content_type, e.payload,
-  p.url, p.revision, p.secrets_version
+  e.event_type, e.content_type, e.payload, null as standing
 from claimed c
 cross join lateral (
   select e.event_type, e.content_type, e.payload
@@ -73,12 +144,16 @@ cross join lateral (
   where e.tenant_id = any($1) and e.tenant_id = c.tenant_id and e.id = c.event_id
   offset 0
 ) e
-cross join lateral (
-  select p.url, p.revision, p.secrets_version
-  from waybill.endpoints p
-  where p.tenant_id = any($1) and p.tenant_id = c.tenant_id and p.id = c.endpoint_id
-  offset 0
-) p
+union all
+select g.tenant_id, g.endpoint_id, null, null, null, null, null, null, null, null, null,
+  json_build_object('standing', g.standing, 'allowed', g.allowed, 'hold_ms', g.hold_ms, 'tokens', g.tokens, 'rate', g.rate,
+    'recovering_cap', g.recovering_cap, 'now_ms', extract(epoch from clock_timestamp()) * 1000,
+    'lease_until_ms', extract(epoch from now()) * 1000 + $7, 'url', g.url, 'revision', g.revision,
+    'secrets_version', g.secrets_version, 'concurrency', g.concurrency, 'retry', g.retry,
+    'connect_timeout_ms', g.connect_timeout_ms, 'attempt_timeout_ms', g.attempt_timeout_ms,
+    'circuit_failures', g.circuit_failures, 'circuit_failure_ratio', g.circuit_failure_ratio,
+    'circuit_open_ms', g.circuit_open_ms)
+from granted g
 `;
 
 /**
@@ -94,28 +169,10 @@ export interface ClaimQuota extends EndpointRef {
   readonly watermarkMs: number;
 }
 
-interface ClaimedRow {
-  tenant_id: string;
-  event_id: string;
-  endpoint_id: string;
-  delivery_id: string;
-  attempt_count: number;
-  cycle_attempt_count: number;
-  due_at_ms: number;
-  expires_at_ms: number;
-  lease_until_ms: number;
-  database_now_ms: number;
-  event_type: string;
-  content_type: string;
-  payload: Buffer;
-  url: string;
-  revision: number;
-  secrets_version: number;
-}
-
 /**
- * Claims due deliveries of the chosen endpoints, at most each one's quota, and commits: nothing stays open. Rows of
- * paused, disabled and deleted endpoints are neither read nor written. No two claims ever hold the same delivery.
+ * Claims due deliveries of the chosen endpoints, at most each one's quota and no more than its rate and circuit allow, and
+ * commits: nothing stays open. No two claims ever hold the same delivery, and of an endpoint whose circuit is open no
+ * two hold any.
  */
 export async function claimDeliveries(
   db: Queryable,
@@ -123,43 +180,19 @@ export async function claimDeliveries(
   options: { readonly claimToken: string; readonly leaseMs: number },
 ): Promise<Claim> {
   const tenants = quotas.map((quota) => quota.tenantId);
-  const { rows } = await db.query<ClaimedRow>({
+  const { rows } = await db.query<ClaimRow>({
     name: 'claim-deliveries',
     text: CLAIM_DELIVERIES,
     values: [
-      [...new Set(tenants)],
-      tenants,
-      quotas.map((quota) => quota.endpointId),
-      quotas.map((quota) => quota.quota),
-      quotas.map((quota) => quota.watermarkMs),
+      plainArray([...new Set(tenants)]),
+      plainArray(tenants),
+      plainArray(quotas.map((quota) => quota.endpointId)),
+      plainArray(quotas.map((quota) => quota.quota)),
+      plainArray(quotas.map((quota) => quota.watermarkMs)),
       options.claimToken,
       options.leaseMs,
       CLAIM_BYTES_MAX,
     ],
   });
-  return {
-    databaseNowMs: rows[0]?.database_now_ms ?? 0,
-    deliveries: rows.map((row) => toClaimedDelivery(row, options.claimToken)),
-  };
-}
-
-function toClaimedDelivery(row: ClaimedRow, claimToken: string): ClaimedDelivery {
-  return {
-    tenantId: row.tenant_id,
-    eventId: row.event_id,
-    endpointId: row.endpoint_id,
-    deliveryId: row.delivery_id,
-    claimToken,
-    attemptNumber: row.attempt_count,
-    cycleAttemptNumber: row.cycle_attempt_count,
-    eventType: row.event_type,
-    contentType: row.content_type,
-    payload: row.payload,
-    url: row.url,
-    endpointRevision: row.revision,
-    secretsVersion: row.secrets_version,
-    dueAtMs: row.due_at_ms,
-    expiresAtMs: row.expires_at_ms,
-    leaseUntilMs: row.lease_until_ms,
-  };
+  return toClaim(rows, options.claimToken);
 }

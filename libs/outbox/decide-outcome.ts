@@ -1,12 +1,5 @@
+import { retryWaitMs, type RetryPolicy } from './retry-policy.js';
 import type { AttemptRecord, DeadReason, Outcome } from './types.js';
-
-/** When a failed delivery is tried again, and when it is given up. */
-export interface RetryPolicy {
-  /** The wait after the 1st, 2nd, … failure; one more failure than there are waits is the last. */
-  readonly delaysMs: readonly number[];
-  /** 0.2 spreads each wait evenly over ±20 %. */
-  readonly jitter: number;
-}
 
 /** Where the delivery stands after an attempt. All times are the database's. */
 export interface Standing {
@@ -15,11 +8,18 @@ export interface Standing {
   readonly nowMs: number;
   /** True for a request that cannot be built or signed: no retry will change that. */
   readonly unsendable: boolean;
+  /** What the receiver asked for by `Retry-After`, already bounded; null for nothing. */
+  readonly retryAfterMs: number | null;
 }
 
+/** Answers below 500 that may be different next time: a timeout, "too early", "too many". */
+const PASSING = new Set([408, 425, 429]);
+const GONE = 410;
+
 /**
- * What follows an attempt: a success ends the delivery, a failure is retried after the policy's wait, and the debt
- * ends when the attempts or its time run out. Pure: `random` is a number from 0 up to 1.
+ * What follows an attempt: a success ends the delivery, a failure is retried after the policy's wait (or the
+ * receiver's, if that is longer), and the debt ends when the attempts or its time run out. 410 ends it whatever the
+ * policy says. Pure: `random` is a number from 0 up to 1.
  */
 export function decideOutcome(
   attempt: AttemptRecord,
@@ -29,11 +29,18 @@ export function decideOutcome(
 ): Outcome {
   if (attempt.outcome === 'succeeded') return { state: 'succeeded' };
   if (standing.unsendable) return dead('unsendable');
-  const delayMs = policy.delaysMs[standing.cycleAttemptNumber - 1];
-  if (delayMs === undefined) return dead('exhausted');
-  const retryInMs = Math.round(delayMs * (1 + policy.jitter * (2 * random - 1)));
+  if (attempt.statusCode === GONE) return dead('gone');
+  if (policy.retryOn === 'transient' && isFinal(attempt.statusCode)) return dead('rejected');
+  const waitMs = retryWaitMs(policy, standing.cycleAttemptNumber, random);
+  if (waitMs === null) return dead('exhausted');
+  const retryInMs = Math.max(waitMs, standing.retryAfterMs ?? 0);
   if (standing.nowMs + retryInMs > standing.expiresAtMs) return dead('expired');
   return { state: 'failed', retryInMs };
+}
+
+/** No status at all (a timeout, a refused connection) may pass; of the statuses, 5xx and a few below. */
+function isFinal(statusCode: number | null): boolean {
+  return statusCode !== null && statusCode < 500 && !PASSING.has(statusCode);
 }
 
 function dead(reason: DeadReason): Outcome {

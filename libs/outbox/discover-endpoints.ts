@@ -7,7 +7,8 @@ import type { EndpointRef } from './types.js';
  * text, for a double would round its microseconds and skip rows that fall due together.
  */
 const DISCOVER_ENDPOINTS = `
-select q.tenant_id, q.endpoint_id, q.due_at::text as due_at
+select q.tenant_id, q.endpoint_id, q.due_at::text as due_at,
+  extract(epoch from q.due_at)::double precision * 1000 as due_at_ms
 from waybill.delivery_queue q
 where (q.due_at, q.tenant_id, q.endpoint_id)
     > (coalesce($1::timestamptz, now() - $2 * interval '1 millisecond'), $3::uuid, $4::uuid)
@@ -28,8 +29,14 @@ export type DiscoveryStart = { readonly lookBackMs: number } | { readonly after:
 /** Before every uuid. */
 export const NIL_UUID = '00000000-0000-0000-0000-000000000000';
 
+/** An endpoint that was seen to have due work, and the oldest of what was seen. */
+export interface SeenEndpoint extends EndpointRef {
+  /** Milliseconds of the database's clock. */
+  readonly dueAtMs: number;
+}
+
 export interface Discovery {
-  readonly endpoints: readonly EndpointRef[];
+  readonly endpoints: readonly SeenEndpoint[];
   /** Where to go on, when the limit was reached; null when everything due has been seen. */
   readonly next: DiscoveryPlace | null;
 }
@@ -41,7 +48,12 @@ export async function discoverEndpoints(
   limit: number,
 ): Promise<Discovery> {
   const after = 'after' in start ? start.after : null;
-  const { rows } = await db.query<{ tenant_id: string; endpoint_id: string; due_at: string }>({
+  const { rows } = await db.query<{
+    tenant_id: string;
+    endpoint_id: string;
+    due_at: string;
+    due_at_ms: number;
+  }>({
     name: 'discover-endpoints',
     text: DISCOVER_ENDPOINTS,
     values: [
@@ -52,9 +64,13 @@ export async function discoverEndpoints(
       limit,
     ],
   });
-  const endpoints = new Map(
-    rows.map((row) => [row.endpoint_id, { tenantId: row.tenant_id, endpointId: row.endpoint_id }]),
-  );
+  const endpoints = new Map<string, SeenEndpoint>();
+  // In due order, so the first of an endpoint is its oldest.
+  for (const row of rows) {
+    if (endpoints.has(row.endpoint_id)) continue;
+    const seen = { tenantId: row.tenant_id, endpointId: row.endpoint_id, dueAtMs: row.due_at_ms };
+    endpoints.set(row.endpoint_id, seen);
+  }
   const last = rows.at(-1);
   const more = rows.length === limit && last !== undefined;
   return {

@@ -34,6 +34,15 @@ buried as (
   from removed
   on conflict (tenant_id, event_id, endpoint_id) do update
   set reason = excluded.reason, attempt_count = excluded.attempt_count, died_at = excluded.died_at, resolved_at = null
+),
+announced as (
+  insert into waybill.announcements (tenant_id, event_type, subject_id, endpoint_id, event_id, reason, created_at)
+  select r.tenant_id, 'waybill.delivery.dead', r.delivery_id, r.endpoint_id, r.event_id, 'expired', now()
+  from removed r
+  join waybill.events e on e.tenant_id = r.tenant_id and e.id = r.event_id
+  join waybill.subscriptions s on s.tenant_id = r.tenant_id and s.event_type = 'waybill.delivery.dead'
+  where e.event_type not like 'waybill.%'
+  on conflict (tenant_id, event_type, subject_id) do nothing
 )
 select count(*)::integer as expired from removed
 `;

@@ -7,7 +7,7 @@ import type { EndpointRef } from './types.js';
  */
 const FIND_LAPSED_CLAIMS = `
 select q.tenant_id, q.event_id, q.endpoint_id, q.delivery_id, q.claim_token, q.attempt_count, q.cycle_attempt_count,
-  p.revision,
+  p.revision, p.retry,
   extract(epoch from q.expires_at)::double precision * 1000 as expires_at_ms,
   extract(epoch from q.lease_until)::double precision * 1000 as lease_until_ms,
   extract(epoch from now())::double precision * 1000 as database_now_ms
@@ -31,6 +31,8 @@ export interface LapsedClaim extends EndpointRef {
   readonly attemptNumber: number;
   readonly cycleAttemptNumber: number;
   readonly endpointRevision: number;
+  /** The endpoint's stored retry policy, as JSON gives it; null for the platform's. */
+  readonly retry: unknown;
   readonly expiresAtMs: number;
   readonly leaseUntilMs: number;
   readonly databaseNowMs: number;
@@ -45,6 +47,7 @@ interface LapsedRow {
   attempt_count: number;
   cycle_attempt_count: number;
   revision: number;
+  retry: unknown;
   expires_at_ms: number;
   lease_until_ms: number;
   database_now_ms: number;
@@ -76,6 +79,7 @@ export async function findLapsedClaims(
     attemptNumber: row.attempt_count,
     cycleAttemptNumber: row.cycle_attempt_count,
     endpointRevision: row.revision,
+    retry: row.retry,
     expiresAtMs: row.expires_at_ms,
     leaseUntilMs: row.lease_until_ms,
     databaseNowMs: row.database_now_ms,

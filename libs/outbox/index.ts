@@ -1,22 +1,30 @@
 export { acceptEvents } from './accept-events.js';
+export { announceEvents } from './announce-events.js';
 export { cancelDeleted } from './cancel-deleted.js';
 export { CLAIM_BYTES_MAX, claimDeliveries, type ClaimQuota } from './claim-deliveries.js';
-export { decideOutcome, type RetryPolicy, type Standing } from './decide-outcome.js';
+export { circuitLessons, type AttemptLesson, type CircuitLesson, type CircuitPolicy } from './circuit-lessons.js';
+export { decideOutcome, type Standing } from './decide-outcome.js';
+export { disableFailing, type DisabledEndpoint } from './disable-failing.js';
 export {
   discoverEndpoints,
   NIL_UUID,
   type Discovery,
   type DiscoveryPlace,
   type DiscoveryStart,
+  type SeenEndpoint,
 } from './discover-endpoints.js';
+export { ensureCircuits } from './ensure-circuits.js';
 export { expireDeliveries } from './expire-deliveries.js';
 export { countQueueBlocks, findLapsedClaims, type LapsedClaim } from './find-lapsed-claims.js';
 export { giveBackDeliveries } from './give-back-deliveries.js';
 export { createHints, formatHint, HINT_CHANNEL, parseHint, type Hints } from './hints.js';
+export { dropReplica, keepReplica, type ReplicaState } from './keep-replica.js';
 export { measureQueue, type QueueMeasure } from './measure-queue.js';
 export { IDEMPOTENCY_KEY_DAYS, purgeIdempotencyKeys } from './purge-idempotency-keys.js';
 export { readSigningSecrets, type LiveSecret } from './read-signing-secrets.js';
-export { recordAttempts } from './record-attempts.js';
+export { recordAttempts, type CircuitChange, type Recorded } from './record-attempts.js';
+export { baseWaitMs, readRetryPolicy, retryWaitMs, type RetryPolicy } from './retry-policy.js';
+export { parseRetryAfter, RETRY_AFTER_MAX_MS } from './retry-after.js';
 export { replayDelivery, type ReplayResult } from './replay-delivery.js';
 export { sweepEndpoints, type SweptEndpoint } from './sweep-endpoints.js';
 export { countPartitionDays } from './count-partition-days.js';
@@ -38,6 +46,7 @@ export type {
   AttemptRecord,
   Claim,
   ClaimedDelivery,
+  ClaimedEndpoint,
   DeadReason,
   DeliveryState,
   EndpointRef,

@@ -1,4 +1,6 @@
 import type { Queryable } from '#runtime';
+import { plainArray, quotedArray } from './array-text.js';
+import { circuitLessons, type CircuitLesson } from './circuit-lessons.js';
 import type { SettledAttempt } from './types.js';
 
 /** The batch's columns; the arrays stand in each write itself, since a join of two CTEs by id planned 3–5 times slower. */
@@ -12,11 +14,20 @@ const SAME_CLAIM = `q.tenant_id = any($1)
     and q.endpoint_id = o.endpoint_id
     and q.claim_token = o.claim_token`;
 
+
 /**
  * Records a batch of attempts. State is fenced: only the claim whose token still stands may move its delivery.
  * History is not: a request that was made is written under the number its claim gave it, whoever holds the lease by
  * now; a late result replaces a \`lease_expired\` that reap wrote for it, and nothing else. Asked again after a lost
- * reply, it changes nothing. The queue is locked before deliveries, here as everywhere.
+ * reply, it changes nothing but counts a failure twice at its endpoint's circuit. The queue is locked before deliveries,
+ * here as everywhere, and circuits last, in the order of their keys.
+ *
+ *   closed --failures in a row reach the threshold, or the ratio is reached--> open until open_until
+ *     --window over, one claim takes the probe--> half-open (probe_token) --probe succeeds--> closed
+ *                                                                        \\--probe fails--> open again
+ *
+ * While a circuit is open only its probe's own result moves it: what was in flight when it opened comes too late. A
+ * success writes only where something stands to be taken back.
  */
 const RECORD_ATTEMPTS = `
 with written as (
@@ -74,59 +85,155 @@ buried as (
   where state = 'dead'
   on conflict (tenant_id, event_id, endpoint_id) do update
   set reason = excluded.reason, attempt_count = excluded.attempt_count, died_at = excluded.died_at, resolved_at = null
+),
+judged as materialized (
+  select l.*, x.state, x.failing_since, x.open_until, x.probe_token = l.probe_token as probed,
+    case when l.succeeded and x.state = 'closed' then 0 else x.consecutive_failures end + l.failures as failures_in_a_row
+  from unnest($18::uuid[], $19::uuid[], $20::boolean[], $21::integer[], $22::integer[], $23::double precision[],
+      $24::boolean[], $25::double precision[], $26::boolean[], $27::uuid[], $28::boolean[])
+    as l (tenant_id, endpoint_id, succeeded, failures, threshold, open_ms, tripped, hold_ms, gone, probe_token, probe_succeeded)
+  join waybill.circuits x on x.tenant_id = any($1) and x.tenant_id = l.tenant_id and x.endpoint_id = l.endpoint_id
+  where l.failures > 0 or x.consecutive_failures > 0 or x.failing_since is not null or x.state = 'open'
+  order by x.tenant_id, x.endpoint_id
+  for update of x
+),
+verdicts as materialized (
+  select j.*,
+    case
+      when j.state = 'open' and (j.threshold = 0 or j.probed and j.probe_succeeded) then 'closes'
+      when j.state = 'open' and j.probed then 'reopens'
+      when j.state = 'closed' and j.threshold > 0 and (j.tripped or j.failures_in_a_row >= j.threshold) then 'opens'
+      else 'stays'
+    end as verdict
+  from judged j
+),
+learned as (
+  update waybill.circuits x
+  set state = case when v.verdict in ('opens', 'reopens') then 'open' when v.verdict = 'closes' then 'closed' else x.state end,
+    consecutive_failures = case v.verdict when 'closes' then 0 else v.failures_in_a_row end,
+    failing_since = case
+      when v.succeeded and v.failures = 0 then null
+      when v.succeeded then now()
+      else coalesce(v.failing_since, now())
+    end,
+    last_failed_at = case when v.failures > 0 then now() else x.last_failed_at end,
+    open_until = case
+      when v.verdict in ('opens', 'reopens') then now() + v.open_ms * interval '1 millisecond'
+      when v.verdict = 'stays' then x.open_until
+    end,
+    closed_at = case v.verdict when 'closes' then now() else x.closed_at end,
+    probe_token = case v.verdict when 'stays' then x.probe_token end,
+    probe_until = case v.verdict when 'stays' then x.probe_until end,
+    held_until = greatest(x.held_until, now() + v.hold_ms * interval '1 millisecond'),
+    gone_at = case when v.gone then now() else x.gone_at end
+  from verdicts v
+  where x.tenant_id = any($1)
+    and x.tenant_id = v.tenant_id
+    and x.endpoint_id = v.endpoint_id
+  returning x.tenant_id, x.endpoint_id, v.verdict
+),
+announced as (
+  insert into waybill.announcements (tenant_id, event_type, subject_id, endpoint_id, event_id, reason, created_at)
+  select a.*, now()
+  from (
+    select f.tenant_id, 'waybill.delivery.dead' as event_type, f.delivery_id, f.endpoint_id, f.event_id, f.dead_reason
+    from finished f
+    join waybill.events e on e.tenant_id = any($1) and e.tenant_id = f.tenant_id and e.id = f.event_id
+    where f.state = 'dead' and e.event_type not like 'waybill.%'
+    union all
+    select l.tenant_id, 'waybill.endpoint.recovered', l.endpoint_id, l.endpoint_id, null, null
+    from learned l
+    where l.verdict = 'closes'
+  ) a
+  where exists (
+    select from waybill.subscriptions s
+    where s.tenant_id = any($1) and s.tenant_id = a.tenant_id and s.event_type = a.event_type
+  )
+  on conflict (tenant_id, event_type, subject_id) do nothing
 )
-select delivery_id, attempt_count, state from moved
+select delivery_id, null::uuid as endpoint_id, null as verdict from moved
+union all
+select null, endpoint_id, verdict from learned where verdict <> 'stays'
 `;
 
-/**
- * Writes the attempts and moves the deliveries whose claim still stands, in one statement. Returns the delivery ids
- * it moved; an attempt that is missing from them came too late: its history is kept, its delivery belongs to another
- * claim.
- */
-export async function recordAttempts(
-  db: Queryable,
-  settled: readonly SettledAttempt[],
-): Promise<ReadonlySet<string>> {
-  if (settled.length === 0) return new Set();
+/** A circuit that changed: \`opens\` and \`reopens\` for a while, or \`closes\`. */
+export interface CircuitChange {
+  readonly endpointId: string;
+  readonly verdict: 'opens' | 'reopens' | 'closes';
+}
+
+/** What a record changed beyond the attempts it wrote. */
+export interface Recorded {
+  /** The deliveries that moved; one that is missing belongs to another claim by now, and only its history was kept. */
+  readonly moved: ReadonlySet<string>;
+  readonly circuits: readonly CircuitChange[];
+}
+
+const NOTHING: Recorded = { moved: new Set(), circuits: [] };
+
+/** Writes the attempts, moves the deliveries whose claim still stands, and takes in what it says of endpoints: one statement. */
+export async function recordAttempts(db: Queryable, settled: readonly SettledAttempt[]): Promise<Recorded> {
+  if (settled.length === 0) return NOTHING;
+  const lessons = circuitLessons(settled);
   // One order for every batch, so that two of them never lock the same rows crosswise.
   const sorted = settled.toSorted(byKey);
-  const { rows } = await db.query<{ delivery_id: string }>({
+  const { rows } = await db.query<{ delivery_id: string | null; endpoint_id: string; verdict: CircuitChange['verdict'] }>({
     name: 'record-attempts',
     text: RECORD_ATTEMPTS,
-    values: toColumns(sorted),
+    values: [...attemptColumns(sorted), ...lessonColumns(lessons)],
   });
-  return new Set(rows.map((row) => row.delivery_id));
+  const moved = new Set<string>();
+  const circuits: CircuitChange[] = [];
+  for (const { delivery_id, endpoint_id, verdict } of rows) {
+    if (delivery_id === null) circuits.push({ endpointId: endpoint_id, verdict });
+    else moved.add(delivery_id);
+  }
+  return { moved, circuits };
 }
 
 function byKey(a: SettledAttempt, b: SettledAttempt): number {
-  return (
-    compare(a.tenantId, b.tenantId) || compare(a.eventId, b.eventId) || compare(a.endpointId, b.endpointId)
-  );
+  return compare(a.tenantId, b.tenantId) || compare(a.eventId, b.eventId) || compare(a.endpointId, b.endpointId);
 }
 
 function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-function toColumns(settled: readonly SettledAttempt[]): unknown[] {
+function attemptColumns(settled: readonly SettledAttempt[]): unknown[] {
   const tenants = settled.map((item) => item.tenantId);
   return [
-    [...new Set(tenants)],
-    tenants,
-    settled.map((item) => item.eventId),
-    settled.map((item) => item.endpointId),
-    settled.map((item) => item.claimToken),
-    settled.map((item) => item.attemptNumber),
-    settled.map((item) => item.outcome.state),
-    settled.map((item) => (item.outcome.state === 'failed' ? item.outcome.retryInMs : null)),
-    settled.map((item) => (item.outcome.state === 'dead' ? item.outcome.reason : null)),
-    settled.map((item) => item.attempt.statusCode),
-    settled.map((item) => item.attempt.errorKind),
-    settled.map((item) => item.attempt.outcome),
-    settled.map((item) => item.attempt.error),
-    settled.map((item) => item.attempt.responseBody),
-    settled.map((item) => item.endpointRevision),
-    settled.map((item) => item.attempt.startedAtMs),
-    settled.map((item) => item.attempt.durationMs),
+    plainArray([...new Set(tenants)]),
+    plainArray(tenants),
+    plainArray(settled.map((item) => item.eventId)),
+    plainArray(settled.map((item) => item.endpointId)),
+    plainArray(settled.map((item) => item.claimToken)),
+    plainArray(settled.map((item) => item.attemptNumber)),
+    plainArray(settled.map((item) => item.outcome.state)),
+    plainArray(settled.map((item) => (item.outcome.state === 'failed' ? item.outcome.retryInMs : null))),
+    plainArray(settled.map((item) => (item.outcome.state === 'dead' ? item.outcome.reason : null))),
+    plainArray(settled.map((item) => item.attempt.statusCode)),
+    plainArray(settled.map((item) => item.attempt.errorKind)),
+    plainArray(settled.map((item) => item.attempt.outcome)),
+    quotedArray(settled.map((item) => item.attempt.error)),
+    quotedArray(settled.map((item) => item.attempt.responseBody)),
+    plainArray(settled.map((item) => item.endpointRevision)),
+    plainArray(settled.map((item) => item.attempt.startedAtMs)),
+    plainArray(settled.map((item) => item.attempt.durationMs)),
+  ];
+}
+
+function lessonColumns(lessons: readonly CircuitLesson[]): unknown[] {
+  return [
+    plainArray(lessons.map((lesson) => lesson.tenantId)),
+    plainArray(lessons.map((lesson) => lesson.endpointId)),
+    plainArray(lessons.map((lesson) => lesson.succeeded)),
+    plainArray(lessons.map((lesson) => lesson.failures)),
+    plainArray(lessons.map((lesson) => lesson.threshold)),
+    plainArray(lessons.map((lesson) => lesson.openMs)),
+    plainArray(lessons.map((lesson) => lesson.tripped)),
+    plainArray(lessons.map((lesson) => lesson.holdMs)),
+    plainArray(lessons.map((lesson) => lesson.gone)),
+    plainArray(lessons.map((lesson) => lesson.probeToken)),
+    plainArray(lessons.map((lesson) => lesson.probeSucceeded)),
   ];
 }

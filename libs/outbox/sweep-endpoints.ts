@@ -2,8 +2,9 @@ import type { Queryable } from '#runtime';
 import type { EndpointRef } from './types.js';
 
 /**
- * One step of a loose walk over the endpoints that are owed anything (about 8 µs each, and 8 more to ask whether
- * something is due): the safety net under discovery for late commits, resumed endpoints and a fresh start.
+ * One step of a loose walk over the endpoints that are owed anything (about 8 µs each, and 8 more to ask for what is
+ * due): the safety net under discovery for late commits, resumed endpoints and a fresh start. Of a held endpoint not one
+ * row is read beyond that it has some.
  */
 const SWEEP_ENDPOINTS = `
 with recursive walk as (
@@ -27,20 +28,25 @@ step as (
   select * from walk limit $3
 )
 select s.tenant_id, s.endpoint_id, p.deleted_at is not null as deleted,
-  p.status = 'enabled' and exists (
-    select from waybill.delivery_queue q
+  case when p.status = 'enabled' and p.deleted_at is null and (x.open_until is null or x.open_until <= now()) then (
+    select extract(epoch from q.due_at)::double precision * 1000
+    from waybill.delivery_queue q
     where q.tenant_id = s.tenant_id
       and q.endpoint_id = s.endpoint_id
       and q.due_at <= now()
       and q.lease_until is null
-  ) as due
+    order by q.due_at
+    limit 1
+  ) end as due_at_ms
 from step s
 join waybill.endpoints p on p.tenant_id = s.tenant_id and p.id = s.endpoint_id
+left join waybill.circuits x on x.tenant_id = s.tenant_id and x.endpoint_id = s.endpoint_id
 order by s.tenant_id, s.endpoint_id
 `;
 
 export interface SweptEndpoint extends EndpointRef {
-  readonly due: boolean;
+  /** When its oldest free delivery fell due, in milliseconds of the database's clock; null when none may be claimed now. */
+  readonly dueAtMs: number | null;
   readonly deleted: boolean;
 }
 
@@ -50,17 +56,20 @@ export async function sweepEndpoints(
   after: EndpointRef,
   limit: number,
 ): Promise<readonly SweptEndpoint[]> {
-  const { rows } = await db.query<{ tenant_id: string; endpoint_id: string; due: boolean; deleted: boolean }>(
-    {
-      name: 'sweep-endpoints',
-      text: SWEEP_ENDPOINTS,
-      values: [after.tenantId, after.endpointId, limit],
-    },
-  );
+  const { rows } = await db.query<{
+    tenant_id: string;
+    endpoint_id: string;
+    due_at_ms: number | null;
+    deleted: boolean;
+  }>({
+    name: 'sweep-endpoints',
+    text: SWEEP_ENDPOINTS,
+    values: [after.tenantId, after.endpointId, limit],
+  });
   return rows.map((row) => ({
     tenantId: row.tenant_id,
     endpointId: row.endpoint_id,
-    due: row.due,
+    dueAtMs: row.due_at_ms,
     deleted: row.deleted,
   }));
 }

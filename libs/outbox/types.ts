@@ -1,3 +1,5 @@
+import type { AttemptLesson } from './circuit-lessons.js';
+
 /** The states a delivery is stored in; `in_progress` and `held` are derived when one is read. */
 export type StoredDeliveryState = 'pending' | 'failed' | 'succeeded' | 'dead' | 'cancelled';
 
@@ -5,7 +7,7 @@ export type StoredDeliveryState = 'pending' | 'failed' | 'succeeded' | 'dead' | 
 export type DeliveryState = StoredDeliveryState | 'in_progress' | 'held';
 
 /** Why a delivery died. */
-export type DeadReason = 'exhausted' | 'expired' | 'unsendable';
+export type DeadReason = 'exhausted' | 'expired' | 'unsendable' | 'rejected' | 'gone';
 
 /** One event as a door of accept hands it in. */
 export interface EventInput {
@@ -45,6 +47,33 @@ export interface EndpointRef {
   readonly endpointId: string;
 }
 
+/** How an endpoint that was asked for stands, and how it wants to be delivered to. */
+export interface ClaimedEndpoint extends EndpointRef {
+  /**
+   * `ready`: its due rows were claimed up to `allowed`. `probe`: its circuit's window has passed, and one delivery was
+   * claimed to find out. `open` (circuit), `waiting` (Retry-After) and `limited` (its rate): not before `waitMs`.
+   * `held`: paused, disabled, deleted, or its tenant is suspended; nothing moves until somebody changes that.
+   */
+  readonly standing: 'ready' | 'probe' | 'open' | 'waiting' | 'limited' | 'held';
+  /** How many rows the claim was allowed to take: fewer found means that no more are due. */
+  readonly allowed: number;
+  /** Milliseconds until it is worth asking again; null when more may be claimed at once. */
+  readonly waitMs: number | null;
+  readonly url: string;
+  readonly revision: number;
+  readonly secretsVersion: number;
+  /** Its cap of requests in flight, and the cap while it recovers from an open circuit; null for the platform's. */
+  readonly concurrency: number | null;
+  readonly recoveringCap: number | null;
+  readonly connectTimeoutMs: number | null;
+  readonly attemptTimeoutMs: number | null;
+  readonly circuitFailures: number | null;
+  readonly circuitFailureRatio: number | null;
+  readonly circuitOpenMs: number | null;
+  /** The stored retry policy, as JSON gives it; null for the platform's. */
+  readonly retry: unknown;
+}
+
 /** One delivery under a live lease, with all that its attempt needs. */
 export interface ClaimedDelivery extends EndpointRef {
   readonly eventId: string;
@@ -57,18 +86,17 @@ export interface ClaimedDelivery extends EndpointRef {
   readonly eventType: string;
   readonly contentType: string;
   readonly payload: Buffer;
-  readonly url: string;
-  readonly endpointRevision: number;
-  readonly secretsVersion: number;
+  readonly endpoint: ClaimedEndpoint;
   /** Milliseconds of the database's clock. */
   readonly dueAtMs: number;
   readonly expiresAtMs: number;
   readonly leaseUntilMs: number;
 }
 
-/** A claim's answer: the deliveries, and the database's clock when it was made. */
+/** A claim's answer: the deliveries, how each endpoint stands, and the database's clock when it was made. */
 export interface Claim {
   readonly deliveries: readonly ClaimedDelivery[];
+  readonly endpoints: readonly ClaimedEndpoint[];
   readonly databaseNowMs: number;
 }
 
@@ -98,4 +126,6 @@ export interface SettledAttempt extends EndpointRef {
   readonly endpointRevision: number;
   readonly attempt: AttemptRecord;
   readonly outcome: Outcome;
+  /** What it teaches about the endpoint; null for nothing. */
+  readonly lesson: AttemptLesson | null;
 }

@@ -20,8 +20,12 @@ export interface Config {
   readonly concurrency: number;
   readonly endpointConcurrency: number;
   readonly tenantConcurrency: number;
+  readonly slowConcurrency: number;
   readonly retryDelaysMs: readonly number[];
   readonly retryJitter: number;
+  readonly circuitFailures: number;
+  readonly circuitOpenMs: number;
+  readonly disableAfterMs: number;
   readonly maxAgeMs: number;
   readonly eventBytesMax: number;
   readonly batchBytesMax: number;
@@ -55,7 +59,7 @@ export function readConfig(env: Environment): Config {
   const faults: string[] = [];
   const read = reader(env, faults);
   const databaseUrl = read.url('DATABASE_URL');
-  const concurrency = read.integer('WAYBILL_CONCURRENCY', 128, 1, 2_048);
+  const concurrency = read.integer('WAYBILL_CONCURRENCY', 256, 1, 1_024);
   const config: Config = {
     databaseUrl,
     directDatabaseUrl: env['WAYBILL_DIRECT_DATABASE_URL']
@@ -77,8 +81,12 @@ export function readConfig(env: Environment): Config {
     endpointConcurrency: read.integer('WAYBILL_ENDPOINT_CONCURRENCY', 64, 1, 2_048),
     // A tenant's hanging receivers must leave room for everybody else's.
     tenantConcurrency: read.integer('WAYBILL_TENANT_CONCURRENCY', Math.ceil(concurrency * 0.75), 1, 2_048),
+    slowConcurrency: read.integer('WAYBILL_SLOW_CONCURRENCY', 1_024, 1, 1_024),
     retryDelaysMs: read.seconds('WAYBILL_RETRY_SCHEDULE', DEFAULT_RETRY_SECONDS),
     retryJitter: read.decimal('WAYBILL_RETRY_JITTER', 0.2, 0, 1),
+    circuitFailures: read.integer('WAYBILL_CIRCUIT_FAILURES', 5, 0, 1_000),
+    circuitOpenMs: read.integer('WAYBILL_CIRCUIT_OPEN_MS', 30_000, 100, 3_600_000),
+    disableAfterMs: read.integer('WAYBILL_DISABLE_AFTER_HOURS', 5 * 24, 1, 90 * 24) * HOUR_S * 1000,
     maxAgeMs: read.integer('WAYBILL_MAX_AGE_HOURS', 14 * 24, 1, 90 * 24) * HOUR_S * 1000,
     eventBytesMax: read.integer('WAYBILL_EVENT_BYTES_MAX', 262_144, 1, 16_777_216),
     batchBytesMax: read.integer('WAYBILL_BATCH_BYTES_MAX', 8_388_608, 1, 67_108_864),
