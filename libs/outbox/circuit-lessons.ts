@@ -44,7 +44,8 @@ export interface CircuitLesson extends EndpointRef {
 export function circuitLessons(settled: readonly SettledAttempt[]): readonly CircuitLesson[] {
   const lessons = new Map<string, CircuitLesson>();
   for (const item of settled) {
-    if (item.lesson !== null) lessons.set(item.endpointId, add(lessons.get(item.endpointId), item, item.lesson));
+    if (item.lesson !== null)
+      lessons.set(item.endpointId, add(lessons.get(item.endpointId), item, item.lesson));
   }
   return [...lessons.values()].toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
 }

@@ -27,7 +27,8 @@ const CLAIM_DELIVERIES = `
 with asked as materialized (
   select c.tenant_id, c.endpoint_id, c.quota, c.watermark_ms,
     case
-      when p.deleted_at is not null or p.status <> 'enabled' or t.suspended_at is not null then 'held'
+      when p.deleted_at is not null or p.status <> 'enabled' or t.suspended_at is not null
+        or x.gone_at is not null then 'held'
       when x.held_until > now() then 'waiting'
       when coalesce(x.state, 'closed') = 'closed' or p.circuit_failures = 0 then 'ready'
       when greatest(x.open_until, x.probe_until) > now() then 'open'
@@ -37,7 +38,9 @@ with asked as materialized (
     -- The cap doubles each second after a circuit closed: a paced drain, not a herd.
     case when x.closed_at > now() - interval '10 seconds'
       then power(2, floor(extract(epoch from now() - x.closed_at)))::integer end as recovering_cap,
-    p.rate_per_second as rate, greatest(p.rate_per_second, 1) as burst, x.probe_event_id,
+    -- greatest() alone would make 1 of a null.
+    p.rate_per_second as rate, case when p.rate_per_second is not null then greatest(p.rate_per_second, 1) end as burst, x.probe_event_id,
+    case when p.concurrency is not null then greatest(p.concurrency / $9::integer, 1) end as cap,
     p.url, p.revision, p.secrets_version, p.concurrency, p.connect_timeout_ms, p.attempt_timeout_ms,
     p.circuit_failures, p.circuit_failure_ratio, p.circuit_open_ms, p.retry
   from unnest($2::uuid[], $3::uuid[], $4::integer[], $5::double precision[]) as c (tenant_id, endpoint_id, quota, watermark_ms)
@@ -57,7 +60,7 @@ metered as materialized (
 granted as materialized (
   select a.*, coalesce(m.tokens, a.burst) as tokens,
     case a.standing
-      when 'ready' then least(a.quota, a.concurrency, a.recovering_cap, floor(coalesce(m.tokens, a.burst))::integer)
+      when 'ready' then least(a.quota, a.cap, a.recovering_cap, floor(coalesce(m.tokens, a.burst))::integer)
       when 'probe' then 1
       else 0
     end as allowed
@@ -172,12 +175,12 @@ export interface ClaimQuota extends EndpointRef {
 /**
  * Claims due deliveries of the chosen endpoints, at most each one's quota and no more than its rate and circuit allow, and
  * commits: nothing stays open. No two claims ever hold the same delivery, and of an endpoint whose circuit is open no
- * two hold any.
+ * two hold any. An endpoint's own cap is divided by `replicas`, the dispatchers that share it (1 if not told).
  */
 export async function claimDeliveries(
   db: Queryable,
   quotas: readonly ClaimQuota[],
-  options: { readonly claimToken: string; readonly leaseMs: number },
+  options: { readonly claimToken: string; readonly leaseMs: number; readonly replicas?: number },
 ): Promise<Claim> {
   const tenants = quotas.map((quota) => quota.tenantId);
   const { rows } = await db.query<ClaimRow>({
@@ -192,6 +195,7 @@ export async function claimDeliveries(
       options.claimToken,
       options.leaseMs,
       CLAIM_BYTES_MAX,
+      options.replicas ?? 1,
     ],
   });
   return toClaim(rows, options.claimToken);

@@ -2,7 +2,12 @@ export { acceptEvents } from './accept-events.js';
 export { announceEvents } from './announce-events.js';
 export { cancelDeleted } from './cancel-deleted.js';
 export { CLAIM_BYTES_MAX, claimDeliveries, type ClaimQuota } from './claim-deliveries.js';
-export { circuitLessons, type AttemptLesson, type CircuitLesson, type CircuitPolicy } from './circuit-lessons.js';
+export {
+  circuitLessons,
+  type AttemptLesson,
+  type CircuitLesson,
+  type CircuitPolicy,
+} from './circuit-lessons.js';
 export { decideOutcome, type Standing } from './decide-outcome.js';
 export { disableFailing, type DisabledEndpoint } from './disable-failing.js';
 export {

@@ -1,7 +1,7 @@
 import type { Queryable } from '#runtime';
 import { plainArray, quotedArray } from './array-text.js';
 import { circuitLessons, type CircuitLesson } from './circuit-lessons.js';
-import type { SettledAttempt } from './types.js';
+import type { EndpointRef, SettledAttempt } from './types.js';
 
 /** The batch's columns; the arrays stand in each write itself, since a join of two CTEs by id planned 3–5 times slower. */
 const SETTLED = `unnest($2::uuid[], $3::uuid[], $4::uuid[], $5::uuid[], $6::integer[], $7::text[], $8::double precision[], $9::text[],
@@ -13,7 +13,6 @@ const SAME_CLAIM = `q.tenant_id = any($1)
     and q.event_id = o.event_id
     and q.endpoint_id = o.endpoint_id
     and q.claim_token = o.claim_token`;
-
 
 /**
  * Records a batch of attempts. State is fenced: only the claim whose token still stands may move its delivery.
@@ -151,14 +150,13 @@ announced as (
   )
   on conflict (tenant_id, event_type, subject_id) do nothing
 )
-select delivery_id, null::uuid as endpoint_id, null as verdict from moved
+select delivery_id, null::uuid as tenant_id, null::uuid as endpoint_id, null as verdict from moved
 union all
-select null, endpoint_id, verdict from learned where verdict <> 'stays'
+select null, tenant_id, endpoint_id, verdict from learned where verdict <> 'stays'
 `;
 
 /** A circuit that changed: \`opens\` and \`reopens\` for a while, or \`closes\`. */
-export interface CircuitChange {
-  readonly endpointId: string;
+export interface CircuitChange extends EndpointRef {
   readonly verdict: 'opens' | 'reopens' | 'closes';
 }
 
@@ -169,6 +167,13 @@ export interface Recorded {
   readonly circuits: readonly CircuitChange[];
 }
 
+interface RecordedRow {
+  delivery_id: string | null;
+  tenant_id: string;
+  endpoint_id: string;
+  verdict: CircuitChange['verdict'];
+}
+
 const NOTHING: Recorded = { moved: new Set(), circuits: [] };
 
 /** Writes the attempts, moves the deliveries whose claim still stands, and takes in what it says of endpoints: one statement. */
@@ -177,22 +182,24 @@ export async function recordAttempts(db: Queryable, settled: readonly SettledAtt
   const lessons = circuitLessons(settled);
   // One order for every batch, so that two of them never lock the same rows crosswise.
   const sorted = settled.toSorted(byKey);
-  const { rows } = await db.query<{ delivery_id: string | null; endpoint_id: string; verdict: CircuitChange['verdict'] }>({
+  const { rows } = await db.query<RecordedRow>({
     name: 'record-attempts',
     text: RECORD_ATTEMPTS,
     values: [...attemptColumns(sorted), ...lessonColumns(lessons)],
   });
   const moved = new Set<string>();
   const circuits: CircuitChange[] = [];
-  for (const { delivery_id, endpoint_id, verdict } of rows) {
-    if (delivery_id === null) circuits.push({ endpointId: endpoint_id, verdict });
+  for (const { delivery_id, tenant_id, endpoint_id, verdict } of rows) {
+    if (delivery_id === null) circuits.push({ tenantId: tenant_id, endpointId: endpoint_id, verdict });
     else moved.add(delivery_id);
   }
   return { moved, circuits };
 }
 
 function byKey(a: SettledAttempt, b: SettledAttempt): number {
-  return compare(a.tenantId, b.tenantId) || compare(a.eventId, b.eventId) || compare(a.endpointId, b.endpointId);
+  return (
+    compare(a.tenantId, b.tenantId) || compare(a.eventId, b.eventId) || compare(a.endpointId, b.endpointId)
+  );
 }
 
 function compare(a: string, b: string): number {

@@ -12,6 +12,30 @@ export interface Statement {
   readonly values?: unknown[];
 }
 
+/** A pool: each statement on any free connection, or several on one. */
+export type Database = pg.Pool;
+
+/** Runs statements in one transaction: committed when `run` resolves, rolled back when it rejects. */
+export async function withTransaction<Result>(
+  pool: Database,
+  run: (tx: Queryable) => Promise<Result>,
+): Promise<Result> {
+  const client = await pool.connect();
+  let broken: Error | undefined;
+  try {
+    await client.query('begin');
+    const result = await run(client);
+    await client.query('commit');
+    return result;
+  } catch (error) {
+    // A connection that cannot even roll back is not one for the pool to keep.
+    await client.query('rollback').catch((failure: Error) => (broken = failure));
+    throw error;
+  } finally {
+    client.release(broken);
+  }
+}
+
 export interface PoolOptions {
   readonly url: string;
   readonly max: number;

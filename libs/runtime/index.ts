@@ -4,6 +4,8 @@ export {
   createPool,
   isDatabaseUnavailable,
   sqlState,
+  withTransaction,
+  type Database,
   type PoolOptions,
   type Queryable,
   type Statement,

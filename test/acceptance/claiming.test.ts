@@ -104,7 +104,7 @@ describe('claims', () => {
 
       const dead = { state: 'dead', reason: 'exhausted' } as const;
       for (const outcome of result === 'succeeded' ? [undefined] : [undefined, dead])
-        expect(await recordAttempts(a!, [settleClaim(ofA!, result, outcome)])).toEqual(new Set());
+        expect((await recordAttempts(a!, [settleClaim(ofA!, result, outcome)])).moved).toEqual(new Set());
 
       expect(await readQueue(stage)).toEqual(queued);
       expect(await readDelivery(stage)).toEqual(delivery);
@@ -128,7 +128,7 @@ describe('claims', () => {
       recordAttempts(a!, [settleClaim(ofA!, 'failed')]),
       recordAttempts(b!, [settleClaim(ofB, 'succeeded')]),
     ]);
-    expect([movedByA.size, movedByB.size]).toEqual([0, 1]);
+    expect([movedByA.moved.size, movedByB.moved.size]).toEqual([0, 1]);
     expect(await readAttempts(stage)).toEqual([
       { number: 1, outcome: 'failed' },
       { number: 2, outcome: 'succeeded' },
@@ -145,7 +145,7 @@ describe('claims', () => {
     const [claimed] = (await claim(stage, session!, 1)).deliveries;
     await recordAttempts(session!, [settleClaim(claimed!, 'succeeded')]);
     for (const later of ['lease_expired', 'failed'] as const) {
-      expect(await recordAttempts(session!, [settleClaim(claimed!, later)])).toEqual(new Set());
+      expect((await recordAttempts(session!, [settleClaim(claimed!, later)])).moved).toEqual(new Set());
       expect(await readAttempts(stage)).toEqual([{ number: 1, outcome: 'succeeded' }]);
       expect(await readDelivery(stage)).toMatchObject({ state: 'succeeded', dead_letters: 0 });
     }
@@ -155,7 +155,7 @@ describe('claims', () => {
 /** What a dispatcher does with a lapsed lease: reap it under its token, then claim what is due. */
 async function reapAndClaim(stage: Stage, session: Client): Promise<{ reaped: number; claimed: string[] }> {
   const lapsed = await findLapsedClaims(session, { from: 0, until: 1_000 }, 10);
-  const moved = await recordAttempts(
+  const { moved } = await recordAttempts(
     session,
     lapsed.map((found) => settleClaim(found, 'lease_expired')),
   );

@@ -104,7 +104,16 @@ function settled(delivery: ClaimedDelivery, databaseNowMs: number) {
     startedAtMs: databaseNowMs,
     durationMs: 1,
   } as const;
-  return { ...delivery, attempt, outcome: { state: 'succeeded' } as const };
+  const lesson = {
+    succeeded: true,
+    policy: { failures: 5, failureRatio: null, openMs: 30_000 },
+    tripped: false,
+    holdMs: null,
+    gone: false,
+    isProbe: false,
+  };
+  const endpointRevision = delivery.endpoint.revision;
+  return { ...delivery, endpointRevision, attempt, outcome: { state: 'succeeded' } as const, lesson };
 }
 
 describe.each(['stale', 'fresh'])('with %s statistics, the plan of', (statistics) => {
@@ -135,7 +144,7 @@ describe.each(['stale', 'fresh'])('with %s statistics, the plan of', (statistics
     const quotas = endpoints.slice(16, 48).map((endpoint) => ({ ...endpoint, quota: 2, watermarkMs: 0 }));
     const claim = await claimDeliveries(db, quotas, { claimToken: randomUUID(), leaseMs: 60_000 });
     const batch = claim.deliveries.map((delivery) => settled(delivery, claim.databaseNowMs));
-    const moved = await recordAttempts(db, batch);
+    const { moved } = await recordAttempts(db, batch);
     expect(moved.size).toBe(64);
     expect(wholeTableReads()).toEqual([]);
     expect(rowsRead('delivery_queue')).toBeLessThanOrEqual(64 * 4);
@@ -151,7 +160,7 @@ describe.each(['stale', 'fresh'])('with %s statistics, the plan of', (statistics
 
   it('a sweep steps from endpoint to endpoint without reading what lies between', async () => {
     const swept = await sweepEndpoints(db, { tenantId: NIL_UUID, endpointId: NIL_UUID }, 50);
-    expect(swept.filter(({ due }) => due)).toHaveLength(50);
+    expect(swept.filter(({ dueAtMs }) => dueAtMs !== null)).toHaveLength(50);
     expect(rowsRead('delivery_queue')).toBeLessThanOrEqual(50 * 8);
     expect(wholeTableReads()).toEqual([]);
   });

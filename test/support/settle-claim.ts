@@ -11,8 +11,9 @@ const ATTEMPTS: Record<
 
 type Claimed = Pick<
   ClaimedDelivery,
-  'tenantId' | 'endpointId' | 'eventId' | 'deliveryId' | 'claimToken' | 'attemptNumber' | 'endpointRevision'
->;
+  'tenantId' | 'endpointId' | 'eventId' | 'deliveryId' | 'claimToken' | 'attemptNumber'
+> &
+  (Pick<ClaimedDelivery, 'endpoint'> | { readonly endpointRevision: number });
 
 /** What a worker that holds this claim would record; a failure is due again at once unless told otherwise. */
 export function settleClaim(
@@ -20,7 +21,7 @@ export function settleClaim(
   result: AttemptRecord['outcome'],
   outcome: Outcome = result === 'succeeded' ? { state: 'succeeded' } : { state: 'failed', retryInMs: 0 },
 ): SettledAttempt {
-  const { tenantId, endpointId, eventId, deliveryId, claimToken, attemptNumber, endpointRevision } = claim;
+  const { tenantId, endpointId, eventId, deliveryId, claimToken, attemptNumber } = claim;
   return {
     tenantId,
     endpointId,
@@ -28,7 +29,7 @@ export function settleClaim(
     deliveryId,
     claimToken,
     attemptNumber,
-    endpointRevision,
+    endpointRevision: 'endpoint' in claim ? claim.endpoint.revision : claim.endpointRevision,
     attempt: {
       outcome: result,
       responseBody: null,
@@ -37,5 +38,6 @@ export function settleClaim(
       ...ATTEMPTS[result],
     },
     outcome,
+    lesson: null,
   };
 }

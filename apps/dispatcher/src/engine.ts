@@ -1,9 +1,14 @@
+import { randomUUID } from 'node:crypto';
 import { createSender, type EgressPolicy, type Sender } from '#egress';
 import {
+  createHints,
+  dropReplica,
   HINT_CHANNEL,
   parseHint,
   readSigningSecrets,
+  type CircuitChange,
   type ClaimedDelivery,
+  type Hints,
   type RetryPolicy,
   type SettledAttempt,
 } from '#outbox';
@@ -11,18 +16,20 @@ import {
   createPool,
   formatId,
   listen,
+  type Database,
   RECORD_MARGIN_MS,
   VERSION,
   type Config,
   type Listener,
   type Logger,
-  type Queryable,
 } from '#runtime';
-import { attemptsTotal, recordedLateTotal } from './health/metrics.js';
+import { attemptsTotal, circuitChangesTotal, recordedLateTotal } from './health/metrics.js';
 import { Recorder } from './record/recorder.js';
 import type { DatabaseClock } from './schedule/database-clock.js';
 import { Scheduler } from './schedule/scheduler.js';
+import { attemptLine } from './record/attempt-line.js';
 import { deliver, type DeliverParts } from './send/deliver.js';
+import { FailureRatios } from './send/failure-ratios.js';
 import { SigningKeys } from './send/signing-keys.js';
 
 /** Claims, two records, secrets, upkeep: five statements may be under way at once. */
@@ -35,14 +42,16 @@ const CONNECTIONS = 5;
  *                                            \--grace time over--> sends aborted; their leases run out
  */
 export class Engine {
-  readonly db: Queryable;
+  readonly db: Database;
   readonly logger: Logger;
   readonly recorder: Recorder;
+  readonly hints: Hints;
+  readonly scheduler: Scheduler;
+  /** The platform's policy, for endpoints that have none of their own. */
   readonly retry: RetryPolicy;
+  readonly replicaId = randomUUID();
   stopping = false;
   readonly #config: Config;
-  readonly #pool;
-  readonly #scheduler: Scheduler;
   readonly #sender: Sender;
   readonly #deliverParts: DeliverParts;
   readonly #abort = new AbortController();
@@ -52,8 +61,12 @@ export class Engine {
   constructor(config: Config, policy: EgressPolicy, logger: Logger) {
     this.#config = config;
     this.logger = logger;
-    this.retry = { delaysMs: config.retryDelaysMs, jitter: config.retryJitter };
-    this.#pool = createPool({
+    this.retry = {
+      waits: { kind: 'schedule', delaysMs: config.retryDelaysMs },
+      jitter: config.retryJitter,
+      retryOn: 'any',
+    };
+    this.db = createPool({
       url: config.databaseUrl,
       max: CONNECTIONS,
       applicationName: 'waybill-dispatcher',
@@ -62,25 +75,29 @@ export class Engine {
       genericPlans: true,
       onIdleError: (error) => logger.warn({ event: 'database.connection_lost', err: error }),
     });
-    this.db = this.#pool;
+    this.hints = createHints(this.db, (error) => logger.warn({ event: 'hint.failed', err: error }));
     this.recorder = new Recorder(this.db, logger, {
-      recorded: (settled, moved) => this.#recorded(settled, moved),
+      recorded: (batch, moved) => this.#recorded(batch, moved),
+      circuitsChanged: (changes) => this.#circuitsChanged(changes),
     });
     this.#sender = createSender({ policy });
     this.#deliverParts = {
       keys: new SigningKeys((tenantId, endpointId) => this.#readSecrets(tenantId, endpointId)),
       sender: this.#sender,
+      ratios: new FailureRatios(),
       random: Math.random,
       abort: this.#abort.signal,
       settings: {
         connectTimeoutMs: config.connectTimeoutMs,
         attemptTimeoutMs: config.attemptTimeoutMs,
+        attemptTimeoutMaxMs: config.leaseMs - RECORD_MARGIN_MS,
         recordMarginMs: RECORD_MARGIN_MS / 2,
         retry: this.retry,
+        circuit: { failures: config.circuitFailures, failureRatio: null, openMs: config.circuitOpenMs },
         userAgent: `Waybill/${VERSION}`,
       },
     };
-    this.#scheduler = new Scheduler({
+    this.scheduler = new Scheduler({
       db: this.db,
       logger,
       settings: config,
@@ -91,12 +108,12 @@ export class Engine {
   }
 
   get inFlight(): number {
-    return this.#scheduler.inFlight;
+    return this.scheduler.inFlight;
   }
 
   /** False while stopping, or while the database refuses the scheduler's statements. */
   get healthy(): boolean {
-    return !this.stopping && this.#scheduler.healthy;
+    return !this.stopping && this.scheduler.healthy;
   }
 
   start(): void {
@@ -104,11 +121,11 @@ export class Engine {
       url: this.#config.directDatabaseUrl,
       channel: HINT_CHANNEL,
       applicationName: 'waybill-dispatcher-listen',
-      onMessage: (payload) => this.#scheduler.hint(parseHint(payload)),
-      onConnected: () => this.#scheduler.hint([]),
+      onMessage: (payload) => this.scheduler.hint(parseHint(payload)),
+      onConnected: () => this.scheduler.hint([]),
       onLost: (error) => this.logger.warn({ event: 'listen.lost', err: error }),
     });
-    this.#scheduler.start();
+    this.scheduler.start();
   }
 
   /**
@@ -119,13 +136,16 @@ export class Engine {
     if (this.stopping) return;
     this.stopping = true;
     const abort = setTimeout(() => this.#abort.abort(), this.#config.graceMs);
-    await this.#scheduler.stop();
+    await this.scheduler.stop();
     await Promise.all(this.#inFlight);
     clearTimeout(abort);
     await this.recorder.drain(RECORD_MARGIN_MS);
+    await this.hints.settled();
+    // Silence would count as life for another 15 s.
+    await dropReplica(this.db, this.replicaId).catch(() => undefined);
     await this.#listener?.stop();
     this.#sender.close();
-    await this.#pool.end();
+    await this.db.end();
   }
 
   #dispatch(delivery: ClaimedDelivery, clock: DatabaseClock): Promise<void> {
@@ -160,23 +180,31 @@ export class Engine {
   }
 
   /** One wide line per attempt, once it is in the database. */
-  #recorded({ attempt, outcome, ...ids }: SettledAttempt, moved: boolean): void {
-    attemptsTotal.inc({ outcome: attempt.outcome });
-    if (!moved) recordedLateTotal.inc();
-    this.logger.info({
-      event: 'delivery.attempt',
-      tenant_id: formatId('tenant', ids.tenantId),
-      event_id: formatId('event', ids.eventId),
-      endpoint_id: formatId('endpoint', ids.endpointId),
-      delivery_id: formatId('delivery', ids.deliveryId),
-      attempt: ids.attemptNumber,
-      outcome: attempt.outcome,
-      status_code: attempt.statusCode,
-      error_kind: attempt.errorKind,
-      duration_ms: Math.round(attempt.durationMs * 10) / 10,
-      state: moved ? outcome.state : 'superseded',
-      ...(outcome.state === 'failed' ? { retry_in_ms: outcome.retryInMs } : {}),
-      ...(outcome.state === 'dead' ? { dead_reason: outcome.reason } : {}),
-    });
+  #recorded(batch: readonly SettledAttempt[], moved: ReadonlySet<string>): void {
+    const outcomes = { succeeded: 0, failed: 0, lease_expired: 0 };
+    let late = 0;
+    for (const settled of batch) {
+      const isMoved = moved.has(settled.deliveryId);
+      outcomes[settled.attempt.outcome] += 1;
+      if (!isMoved) late += 1;
+      this.logger.info(attemptLine(settled, isMoved));
+    }
+    for (const [outcome, count] of Object.entries(outcomes))
+      if (count > 0) attemptsTotal.inc({ outcome }, count);
+    if (late > 0) recordedLateTotal.inc(late);
+  }
+
+  /** What waits behind a circuit is asked for anew: by this dispatcher, and by the others as soon as they hear of it. */
+  #circuitsChanged(changes: readonly CircuitChange[]): void {
+    for (const { tenantId, endpointId, verdict } of changes) {
+      circuitChangesTotal.inc({ verdict });
+      this.logger.warn({
+        event: `circuit.${verdict}`,
+        tenant_id: formatId('tenant', tenantId),
+        endpoint_id: formatId('endpoint', endpointId),
+      });
+    }
+    this.scheduler.circuitsChanged(changes);
+    this.hints.notify(changes.filter(({ verdict }) => verdict === 'closes'));
   }
 }

@@ -41,6 +41,16 @@ async function start(): Promise<RunningApp> {
     'Outcomes that wait to be recorded.',
     () => engine.recorder.unrecorded,
   );
+  gauge(
+    'waybill_dispatcher_slow_lane',
+    'Of those, what is in the slow lane: over a second, or to an endpoint known for it.',
+    () => engine.scheduler.inSlowLane,
+  );
+  gauge(
+    'waybill_sweep_round_seconds',
+    'How long the last walk over every owed endpoint took: how late an unannounced commit can be found.',
+    () => engine.scheduler.sweepRoundSeconds,
+  );
   engine.start();
   return {
     url: await app.getUrl(),

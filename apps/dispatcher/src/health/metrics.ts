@@ -18,6 +18,13 @@ export const recordedLateTotal = new Counter({
   help: 'Attempts whose claim no longer stood when they were recorded.',
 });
 
+/** Circuits that opened, opened again after a failed probe, or closed. */
+export const circuitChangesTotal = new Counter({
+  name: 'waybill_circuit_changes_total',
+  help: 'Changes of circuits by verdict: opens, reopens, closes.',
+  labelNames: ['verdict'] as const,
+});
+
 /** Shows a number that is asked for at each scrape. */
 export function gauge(name: string, help: string, read: () => number): Gauge {
   return new Gauge({

@@ -1,9 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { giveBackDeliveries, recordAttempts, type ClaimedDelivery, type SettledAttempt } from '#outbox';
+import {
+  ensureCircuits,
+  giveBackDeliveries,
+  recordAttempts,
+  type CircuitChange,
+  type ClaimedDelivery,
+  type SettledAttempt,
+} from '#outbox';
 import { isDatabaseUnavailable, sqlState, type Logger, type Queryable } from '#runtime';
 
 const BATCH_MAX = 256;
-const LINGER_MS = 10;
+const LINGER_MS = 20;
 const FLUSHES_MAX = 2;
 const BACKOFF_MAX_MS = 2_000;
 /** SQLSTATE classes that blame the data: cardinality, data exception, integrity, program limit. All others pass by. */
@@ -12,11 +19,16 @@ const STATEMENT_TIMEOUT = '57014';
 
 /** What the recorder tells those who watch it. */
 export interface RecorderEvents {
-  recorded(settled: SettledAttempt, moved: boolean): void;
+  /** Called once for each batch that is in the database, with the ids of the deliveries that it moved. */
+  recorded(batch: readonly SettledAttempt[], moved: ReadonlySet<string>): void;
+  circuitsChanged(changes: readonly CircuitChange[]): void;
 }
 
+/** Endpoints of which this process knows that their failures have a row to be counted in. */
+const KNOWN_CIRCUITS_MAX = 10_000;
+
 /**
- * Gathers outcomes and writes them in batches: at 256, or 10 ms after the first, at most two statements under way.
+ * Gathers outcomes and writes them in batches: at 256, or 20 ms after the first, at most two statements under way.
  *
  *   settled --flush--> recorded
  *     flush fails, data refused   → halves, until the bad row stands alone and is recorded without its odd parts
@@ -36,6 +48,7 @@ export class Recorder {
   #cutOff = false;
   readonly #cutOffBatches = new Set<readonly SettledAttempt[]>();
   #idle: (() => void)[] = [];
+  readonly #knownCircuits = new Set<string>();
 
   constructor(db: Queryable, logger: Logger, events: RecorderEvents) {
     this.#db = db;
@@ -118,10 +131,12 @@ export class Recorder {
   async #write(batch: readonly SettledAttempt[]): Promise<void> {
     for (let failures = 0; ; failures += 1) {
       try {
-        const moved = await recordAttempts(this.#db, batch);
+        await this.#makeCircuits(batch);
+        const { moved, circuits } = await recordAttempts(this.#db, batch);
         this.#cutOffBatches.delete(batch);
         if (this.#cutOffBatches.size === 0 && this.#waiting.length === 0) this.#cutOff = false;
-        for (const settled of batch) this.#events.recorded(settled, moved.has(settled.deliveryId));
+        this.#events.recorded(batch, moved);
+        if (circuits.length > 0) this.#events.circuitsChanged(circuits);
         return;
       } catch (error) {
         const state = sqlState(error);
@@ -140,6 +155,20 @@ export class Recorder {
         await delay(Math.min(BACKOFF_MAX_MS, 50 * 2 ** failures));
       }
     }
+  }
+
+  async #makeCircuits(batch: readonly SettledAttempt[]): Promise<void> {
+    const missing = new Map(
+      batch
+        .filter(
+          ({ endpointId, lesson }) => lesson?.succeeded === false && !this.#knownCircuits.has(endpointId),
+        )
+        .map((settled) => [settled.endpointId, settled]),
+    );
+    if (missing.size === 0) return;
+    await ensureCircuits(this.#db, [...missing.values()]);
+    if (this.#knownCircuits.size > KNOWN_CIRCUITS_MAX) this.#knownCircuits.clear();
+    for (const endpointId of missing.keys()) this.#knownCircuits.add(endpointId);
   }
 
   async #split(batch: readonly SettledAttempt[], error: unknown): Promise<void> {

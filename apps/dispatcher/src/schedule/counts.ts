@@ -11,4 +11,9 @@ export class Counts {
     if (count === 0) this.#counts.delete(name);
     else this.#counts.set(name, count);
   }
+
+  /** The names of which there are so many or more. */
+  atLeast(count: number): string[] {
+    return [...this.#counts].filter(([, found]) => found >= count).map(([name]) => name);
+  }
 }

@@ -1,16 +1,35 @@
 import { describe, expect, it } from 'vitest';
-import { ReadyEndpoints } from './ready-endpoints.js';
+import type { ClaimedEndpoint, ClaimQuota } from '#outbox';
+import { ReadyEndpoints, type Room } from './ready-endpoints.js';
 
-const room = (slots: number, endpointLimit = 64, busy: Record<string, number> = {}) => ({
-  slots,
-  endpointLimit,
-  inFlight: (endpointId: string) => busy[endpointId] ?? 0,
-  tenantLimit: 96,
-  inFlightOfTenant: (tenantId: string) => busy[tenantId] ?? 0,
-});
-const see = (ready: ReadyEndpoints, tenantId: string, ...endpointIds: string[]) => {
-  for (const endpointId of endpointIds) ready.see({ tenantId, endpointId });
-};
+const NOW = 1_000_000;
+const AT = { nowMs: NOW, slackMs: 1_000 };
+
+function room(
+  fast: number,
+  options: { slow?: number; slowEndpoints?: string[]; free?: Record<string, number> } = {},
+): Room {
+  const { slow = 0, slowEndpoints = [], free = {} } = options;
+  return {
+    fast,
+    slow,
+    laneOf: (endpointId) => (slowEndpoints.includes(endpointId) ? 'slow' : 'fast'),
+    freeOfEndpoint: (endpointId) => free[endpointId] ?? 64,
+    freeOfTenant: (tenantId, lane) => free[`${tenantId} ${lane}`] ?? 96,
+  };
+}
+
+function see(ready: ReadyEndpoints, tenantId: string, ...endpointIds: string[]): void {
+  for (const endpointId of endpointIds) ready.see({ tenantId, endpointId }, null, NOW);
+}
+
+/** How a claim found the endpoint of a quota. */
+function found(quota: ClaimQuota, changes: Partial<ClaimedEndpoint> = {}): ClaimedEndpoint {
+  const { tenantId, endpointId } = quota;
+  const standing = { standing: 'ready', allowed: quota.quota, waitMs: null } as const;
+  return { tenantId, endpointId, ...standing, ...changes } as ClaimedEndpoint;
+}
+
 const sum = (quotas: readonly { tenantId: string; quota: number }[], tenantId: string) =>
   quotas.filter((quota) => quota.tenantId === tenantId).reduce((total, { quota }) => total + quota, 0);
 
@@ -27,17 +46,32 @@ describe('the ready endpoints', () => {
   it('never give out more than the slots, nor more than an endpoint has room for', () => {
     const ready = new ReadyEndpoints();
     see(ready, 'a', 'a0', 'a1');
-    const quotas = ready.choose(room(100, 10, { a0: 7, a1: 10 }));
+    const quotas = ready.choose(room(90, { free: { a0: 3, a1: 0 } }));
     expect(quotas).toEqual([{ tenantId: 'a', endpointId: 'a0', quota: 3, watermarkMs: 0 }]);
   });
 
-  it('leave room for others beside a tenant whose receivers hang', () => {
+  it('leave room for others beside a tenant that holds its share', () => {
     const ready = new ReadyEndpoints();
     see(ready, 'a', 'a0', 'a1');
-    expect(sum(ready.choose(room(40, 64, { a: 90 })), 'a')).toBe(6);
-    expect(ready.choose(room(40, 64, { a: 96 }))).toEqual([]);
+    expect(sum(ready.choose(room(40, { free: { 'a fast': 6 } })), 'a')).toBe(6);
+    expect(ready.choose(room(40, { free: { 'a fast': 0 } }))).toEqual([]);
     see(ready, 'b', 'b0');
-    expect(sum(ready.choose(room(32, 64, { a: 96 })), 'b')).toBeGreaterThan(0);
+    expect(sum(ready.choose(room(32, { free: { 'a fast': 0 } })), 'b')).toBeGreaterThan(0);
+  });
+
+  it('[row 70] choose a slow endpoint for slots of the slow lane alone, and others for the fast one alone', () => {
+    const ready = new ReadyEndpoints();
+    see(ready, 'a', 'slow');
+    see(ready, 'b', 'b0');
+    const slowEndpoints = ['slow'];
+    expect(ready.choose(room(64, { slow: 0, slowEndpoints })).map(({ endpointId }) => endpointId)).toEqual([
+      'b0',
+    ]);
+    expect(ready.choose(room(0, { slow: 8, slowEndpoints })).map(({ endpointId }) => endpointId)).toEqual([
+      'slow',
+    ]);
+    const both = ready.choose(room(64, { slow: 8, slowEndpoints }));
+    expect([sum(both, 'a'), sum(both, 'b')]).toEqual([8, 32]);
   });
 
   it('let every tenant and every endpoint have its turn when there is one slot a time', () => {
@@ -48,11 +82,30 @@ describe('the ready endpoints', () => {
     expect(turns).toEqual(['a0', 'b0', 'a1', 'b0', 'a2', 'b0']);
   });
 
-  it('forget an endpoint whose claim fell short', () => {
+  it('look past any number of endpoints that have no room', () => {
     const ready = new ReadyEndpoints();
-    see(ready, 'a', 'a0');
-    const [quota] = ready.choose(room(8));
-    ready.settle(quota!, { count: 3, lastDueAtMs: 5_000 }, 1_000);
+    const full = Array.from({ length: 1_000 }, (_, index) => `full${index}`);
+    see(ready, 'a', ...full, 'free');
+    const free = Object.fromEntries(full.map((endpointId) => [endpointId, 0]));
+    const rounds = Array.from({ length: 8 }, () => ready.choose(room(4, { free })));
+    expect(rounds.flat().map(({ endpointId }) => endpointId)).toContain('free');
+  });
+
+  it('take many at once from an endpoint whose last claim was full', () => {
+    const ready = new ReadyEndpoints();
+    see(ready, 'a', ...Array.from({ length: 32 }, (_, index) => `a${index}`));
+    const fresh = ready.choose(room(64));
+    expect(fresh.map(({ quota }) => quota)).toEqual(Array.from({ length: 32 }, () => 2));
+    for (const quota of fresh) ready.settle(found(quota), { count: quota.quota, lastDueAtMs: 1 }, AT);
+    expect(ready.choose(room(64)).map(({ quota }) => quota)).toEqual([16, 16, 16, 16]);
+  });
+
+  it('forget an endpoint whose claim fell short, and one that is held', () => {
+    const ready = new ReadyEndpoints();
+    see(ready, 'a', 'a0', 'a1');
+    const [short, held] = ready.choose(room(8));
+    ready.settle(found(short!), { count: 3, lastDueAtMs: 5_000 }, AT);
+    ready.settle(found(held!, { standing: 'held', allowed: 0 }), { count: 0, lastDueAtMs: 0 }, AT);
     expect(ready.size).toBe(0);
     expect(ready.choose(room(8))).toEqual([]);
   });
@@ -62,17 +115,60 @@ describe('the ready endpoints', () => {
     see(ready, 'a', 'a0');
     const [quota] = ready.choose(room(8));
     see(ready, 'a', 'a0');
-    ready.settle(quota!, { count: 0, lastDueAtMs: 0 }, 1_000);
+    ready.settle(found(quota!), { count: 0, lastDueAtMs: 0 }, AT);
     expect(ready.choose(room(8))).toHaveLength(1);
   });
 
-  it('raise the watermark behind a full claim, with slack, and drop it when the endpoint is seen anew', () => {
+  it('raise the watermark behind a full claim, with slack, and lower it to older work that is found', () => {
     const ready = new ReadyEndpoints();
     see(ready, 'a', 'a0');
     const [quota] = ready.choose(room(2));
-    ready.settle(quota!, { count: 2, lastDueAtMs: 5_000 }, 1_000);
-    expect(ready.choose(room(2))[0]!.watermarkMs).toBe(4_000);
+    ready.settle(found(quota!), { count: 2, lastDueAtMs: 5_000 }, AT);
     see(ready, 'a', 'a0');
-    expect(ready.choose(room(2))[0]!.watermarkMs).toBe(0);
+    expect(ready.choose(room(2))[0]!.watermarkMs).toBe(4_000);
+    ready.see({ tenantId: 'a', endpointId: 'a0' }, 1_234, NOW);
+    expect(ready.choose(room(2))[0]!.watermarkMs).toBe(1_234);
+  });
+
+  it('let an endpoint wait for its circuit, its rate or its Retry-After, and ask again at its time', () => {
+    const ready = new ReadyEndpoints();
+    see(ready, 'a', 'a0');
+    const [quota] = ready.choose(room(2));
+    ready.settle(
+      found(quota!, { standing: 'open', allowed: 0, waitMs: 5_000 }),
+      { count: 0, lastDueAtMs: 0 },
+      AT,
+    );
+    expect([ready.size, ready.nextAtMs]).toEqual([0, NOW + 5_000]);
+    // Hints name it a thousand times a second; it is asked for again once.
+    ready.see({ tenantId: 'a', endpointId: 'a0' }, null, NOW + 999);
+    expect(ready.size).toBe(0);
+    ready.see({ tenantId: 'a', endpointId: 'a0' }, null, NOW + 1_000);
+    expect(ready.size).toBe(1);
+    const [again] = ready.choose(room(2));
+    ready.settle(
+      found(again!, { standing: 'open', allowed: 0, waitMs: 4_000 }),
+      { count: 0, lastDueAtMs: 0 },
+      AT,
+    );
+    ready.wake(NOW + 4_999);
+    expect(ready.choose(room(2))).toEqual([again]);
+  });
+
+  it('ask for an endpoint at once whose circuit changed', () => {
+    const ready = new ReadyEndpoints();
+    see(ready, 'a', 'a0');
+    const [quota] = ready.choose(room(2));
+    ready.settle(
+      found(quota!, { standing: 'open', allowed: 0, waitMs: 60_000 }),
+      { count: 0, lastDueAtMs: 0 },
+      AT,
+    );
+    ready.askAnew('a0');
+    ready.askAnew('unknown');
+    expect(ready.choose(room(2))).toHaveLength(1);
+    // Its old time comes all the same, and finds it there already.
+    ready.wake(NOW + 100_000);
+    expect(ready.size).toBe(1);
   });
 });

@@ -1,73 +1,114 @@
-import type { ClaimQuota, EndpointRef } from '#outbox';
+import type { ClaimedEndpoint, ClaimQuota, EndpointRef } from '#outbox';
+import { Later } from './later.js';
 
 interface ReadyEndpoint extends EndpointRef {
+  /** Nothing free is older than this, as far as anybody knows; milliseconds of the database's clock. */
   watermarkMs: number;
   /** The claim round in which it was last seen to have work. */
   seenInRound: number;
+  /** Its last claim was full, so there is more behind. */
+  deep: boolean;
 }
 
 /** Room left for a choice. */
 export interface Room {
-  readonly slots: number;
-  readonly endpointLimit: number;
-  readonly tenantLimit: number;
-  inFlight(endpointId: string): number;
-  inFlightOfTenant(tenantId: string): number;
+  readonly fast: number;
+  readonly slow: number;
+  laneOf(endpointId: string): 'fast' | 'slow';
+  freeOfEndpoint(endpointId: string): number;
+  freeOfTenant(tenantId: string, lane: 'fast' | 'slow'): number;
 }
 
-/** How many of a tenant's endpoints one claim takes at most, so that its statement stays small. */
+/** How many of a tenant's endpoints one claim takes at most, and looks at, so that its statement and choice stay small. */
 const ENDPOINTS_PER_TENANT = 32;
+const LOOKS_PER_TENANT = 256;
 const ENDPOINTS_PER_CLAIM = 128;
+/** From an endpoint with a backlog so many are taken at once: 64 endpoints × 4 cost twice what 16 × 16 did. */
+const DEEP_QUOTA = 16;
+/** An endpoint that had to wait is not asked for again by hints for so long: a thousand a second may name an open circuit. */
+const ASK_AGAIN_MS = 1_000;
 
 /**
  * The endpoints known to have due work, in fair order. An endpoint comes in by a hint, by discovery or by the sweep,
- * and leaves when a claim finds less than its quota:
+ * and leaves when a claim finds less than it was allowed to take:
  *
  *   unknown --seen--> ready --claim full--> ready (its watermark rises)
- *                       \--claim short, not seen again meanwhile--> unknown
+ *                       |\--claim short, not seen again meanwhile--> unknown
+ *                       |\--held (paused, disabled, deleted)--> unknown
+ *                        \--its circuit, rate or Retry-After says later--> waiting --its time, or a circuit change--> ready
  *
  * Tenants take turns, then a tenant's endpoints do: a tenant with a thousand busy endpoints gets the share of one.
  */
 export class ReadyEndpoints {
   readonly #tenants = new Map<string, Map<string, ReadyEndpoint>>();
+  readonly #waiting = new Map<string, { readonly endpoint: ReadyEndpoint; readonly askedAtMs: number }>();
+  readonly #later = new Later<string>();
   #round = 0;
   #size = 0;
 
+  /** Endpoints that may be chosen now. */
   get size(): number {
     return this.#size;
   }
 
-  /** Notes that an endpoint may have due work of any age. */
-  see({ tenantId, endpointId }: EndpointRef): void {
-    let endpoints = this.#tenants.get(tenantId);
-    if (endpoints === undefined) this.#tenants.set(tenantId, (endpoints = new Map()));
-    const known = endpoints.get(endpointId);
+  /** When the first of the waiting may be asked for again; infinite when none waits. */
+  get nextAtMs(): number {
+    return this.#later.nextAtMs;
+  }
+
+  /** Notes that an endpoint has due work, no older than `dueAtMs`; a hint, which knows no time, is about what is new. */
+  see({ tenantId, endpointId }: EndpointRef, dueAtMs: number | null, nowMs: number): void {
+    const waits = this.#waiting.get(endpointId);
+    if (waits !== undefined) {
+      waits.endpoint.watermarkMs = Math.min(waits.endpoint.watermarkMs, dueAtMs ?? Infinity);
+      if (nowMs - waits.askedAtMs >= ASK_AGAIN_MS) this.#return(endpointId);
+      return;
+    }
+    const known = this.#tenants.get(tenantId)?.get(endpointId);
     if (known === undefined) {
-      endpoints.set(endpointId, { tenantId, endpointId, watermarkMs: 0, seenInRound: this.#round });
-      this.#size += 1;
+      this.#add({
+        tenantId,
+        endpointId,
+        watermarkMs: dueAtMs ?? 0,
+        seenInRound: this.#round,
+        deep: false,
+      });
     } else {
       known.seenInRound = this.#round;
-      known.watermarkMs = 0;
+      known.watermarkMs = Math.min(known.watermarkMs, dueAtMs ?? Infinity);
     }
   }
 
+  /** Its circuit changed: whatever it waits for is to be asked anew. */
+  askAnew(endpointId: string): void {
+    if (this.#waiting.has(endpointId)) this.#return(endpointId);
+  }
+
+  /** Lets those come back whose time has come. */
+  wake(nowMs: number): void {
+    for (let id = this.#later.take(nowMs); id !== undefined; id = this.#later.take(nowMs)) this.askAnew(id);
+  }
+
   /**
-   * Shares the free slots out: evenly over the tenants that have room, then over each one's endpoints. Those that
-   * were chosen go to the back of their lines.
+   * Shares the free slots of each lane out: evenly over the tenants that have room, then over each one's endpoints.
+   * Those that were chosen go to the back of their lines.
    */
   choose(room: Room): ClaimQuota[] {
     this.#round += 1;
     const quotas: ClaimQuota[] = [];
-    let slots = room.slots;
+    const left = { fast: room.fast, slow: room.slow };
     let tenantsLeft = this.#tenants.size;
-    for (const [tenantId, endpoints] of Array.from(this.#tenants)) {
-      if (slots <= 0 || quotas.length >= ENDPOINTS_PER_CLAIM) break;
-      const free = room.tenantLimit - room.inFlightOfTenant(tenantId);
-      const share = Math.min(free, Math.max(1, Math.floor(slots / tenantsLeft)));
+    for (const [tenantId, endpoints] of this.#tenants) {
+      if (tenantsLeft === 0 || (left.fast <= 0 && left.slow <= 0) || quotas.length >= ENDPOINTS_PER_CLAIM)
+        break;
+      const share = {
+        fast: shareOf(left.fast, tenantsLeft, room.freeOfTenant(tenantId, 'fast')),
+        slow: shareOf(left.slow, tenantsLeft, room.freeOfTenant(tenantId, 'slow')),
+      };
       tenantsLeft -= 1;
-      if (share <= 0) continue;
       const chosen = chooseOfTenant(endpoints, share, room);
-      for (const quota of chosen) slots -= quota.quota;
+      if (chosen.length === 0) continue;
+      for (const quota of chosen) left[room.laneOf(quota.endpointId)] -= quota.quota;
       quotas.push(...chosen);
       this.#tenants.delete(tenantId);
       this.#tenants.set(tenantId, endpoints);
@@ -75,42 +116,96 @@ export class ReadyEndpoints {
     return quotas;
   }
 
-  /** Takes in how far a claim got with a chosen endpoint: short of its quota, it has nothing more for now. */
+  /** Takes in how a claim found a chosen endpoint: what it took, and whether it may be asked again at once. */
   settle(
-    quota: ClaimQuota,
+    endpoint: ClaimedEndpoint,
     claimed: { readonly count: number; readonly lastDueAtMs: number },
-    slackMs: number,
+    { nowMs, slackMs }: { readonly nowMs: number; readonly slackMs: number },
   ): void {
-    const endpoints = this.#tenants.get(quota.tenantId);
-    const known = endpoints?.get(quota.endpointId);
-    if (endpoints === undefined || known === undefined) return;
+    const known = this.#tenants.get(endpoint.tenantId)?.get(endpoint.endpointId);
+    if (known === undefined) return;
     const seenSince = known.seenInRound >= this.#round;
-    if (claimed.count < quota.quota && !seenSince) {
-      endpoints.delete(quota.endpointId);
-      this.#size -= 1;
-      if (endpoints.size === 0) this.#tenants.delete(quota.tenantId);
-    } else if (claimed.count > 0 && !seenSince) {
+    const drained = claimed.count < endpoint.allowed && !seenSince;
+    if (claimed.count > 0 && !seenSince) {
       known.watermarkMs = Math.max(known.watermarkMs, claimed.lastDueAtMs - slackMs);
     }
+    known.deep = endpoint.allowed > 0 && claimed.count >= endpoint.allowed;
+    if (endpoint.standing === 'held' || drained) {
+      this.#remove(known);
+    } else if (endpoint.waitMs !== null && endpoint.standing !== 'probe') {
+      this.#remove(known);
+      this.#waiting.set(known.endpointId, { endpoint: known, askedAtMs: nowMs });
+      this.#later.add(nowMs + Math.max(1, endpoint.waitMs), known.endpointId);
+    }
+  }
+
+  #return(endpointId: string): void {
+    const { endpoint } = this.#waiting.get(endpointId)!;
+    this.#waiting.delete(endpointId);
+    if (this.#tenants.get(endpoint.tenantId)?.has(endpointId) !== true) this.#add(endpoint);
+  }
+
+  #add(endpoint: ReadyEndpoint): void {
+    let endpoints = this.#tenants.get(endpoint.tenantId);
+    if (endpoints === undefined) this.#tenants.set(endpoint.tenantId, (endpoints = new Map()));
+    endpoints.set(endpoint.endpointId, endpoint);
+    this.#size += 1;
+  }
+
+  #remove({ tenantId, endpointId }: EndpointRef): void {
+    const endpoints = this.#tenants.get(tenantId)!;
+    endpoints.delete(endpointId);
+    this.#size -= 1;
+    if (endpoints.size === 0) this.#tenants.delete(tenantId);
   }
 }
 
-function chooseOfTenant(endpoints: Map<string, ReadyEndpoint>, share: number, room: Room): ClaimQuota[] {
-  const withRoom = [...endpoints.values()]
-    .map((endpoint) => ({ endpoint, free: room.endpointLimit - room.inFlight(endpoint.endpointId) }))
-    .filter(({ free }) => free > 0)
-    .slice(0, Math.min(ENDPOINTS_PER_TENANT, share));
-  let left = share;
-  return withRoom.map(({ endpoint, free }, index) => {
-    const quota = Math.min(free, Math.max(1, Math.floor(left / (withRoom.length - index))));
-    left -= quota;
-    endpoints.delete(endpoint.endpointId);
-    endpoints.set(endpoint.endpointId, endpoint);
-    return {
-      tenantId: endpoint.tenantId,
-      endpointId: endpoint.endpointId,
-      quota,
-      watermarkMs: endpoint.watermarkMs,
-    };
-  });
+function shareOf(slots: number, tenantsLeft: number, freeOfTenant: number): number {
+  return slots <= 0 ? 0 : Math.min(freeOfTenant, Math.max(1, Math.floor(slots / tenantsLeft)));
+}
+
+function chooseOfTenant(
+  endpoints: Map<string, ReadyEndpoint>,
+  share: { readonly fast: number; readonly slow: number },
+  room: Room,
+): ClaimQuota[] {
+  const left = { ...share };
+  const candidates = { fast: [] as [ReadyEndpoint, number][], slow: [] as [ReadyEndpoint, number][] };
+  for (const endpoint of [...firstOf(endpoints.values(), LOOKS_PER_TENANT)]) {
+    const lane = room.laneOf(endpoint.endpointId);
+    const free = room.freeOfEndpoint(endpoint.endpointId);
+    if (free > 0 && candidates[lane].length < Math.min(ENDPOINTS_PER_TENANT, left[lane])) {
+      candidates[lane].push([endpoint, free]);
+    } else if (endpoints.size > LOOKS_PER_TENANT) {
+      // Nobody behind it would ever be looked at.
+      toBack(endpoints, endpoint);
+    }
+  }
+  const quotas: ClaimQuota[] = [];
+  for (const lane of ['fast', 'slow'] as const) {
+    for (const [index, [endpoint, free]] of candidates[lane].entries()) {
+      if (left[lane] <= 0) break;
+      const fair = Math.max(1, Math.floor(left[lane] / (candidates[lane].length - index)));
+      const quota = Math.min(free, left[lane], endpoint.deep ? Math.max(fair, DEEP_QUOTA) : fair);
+      left[lane] -= quota;
+      toBack(endpoints, endpoint);
+      const { tenantId, endpointId, watermarkMs } = endpoint;
+      quotas.push({ tenantId, endpointId, quota, watermarkMs });
+    }
+  }
+  return quotas;
+}
+
+function toBack(endpoints: Map<string, ReadyEndpoint>, endpoint: ReadyEndpoint): void {
+  endpoints.delete(endpoint.endpointId);
+  endpoints.set(endpoint.endpointId, endpoint);
+}
+
+function* firstOf<Item>(items: Iterable<Item>, count: number): Iterable<Item> {
+  let taken = 0;
+  for (const item of items) {
+    if (taken === count) return;
+    taken += 1;
+    yield item;
+  }
 }

@@ -1,26 +1,21 @@
 import { randomUUID } from 'node:crypto';
 import {
-  cancelDeleted,
   CLAIM_BYTES_MAX,
   claimDeliveries,
-  discoverEndpoints,
-  NIL_UUID,
-  sweepEndpoints,
+  type Claim,
+  type CircuitChange,
   type ClaimedDelivery,
-  type ClaimQuota,
-  type DiscoveryPlace,
   type EndpointRef,
+  type ReplicaState,
 } from '#outbox';
 import type { Logger, Queryable } from '#runtime';
-import { Counts } from './counts.js';
 import { databaseClock, type DatabaseClock } from './database-clock.js';
+import { InFlight, type SlotSettings } from './in-flight.js';
+import { Lookout } from './lookout.js';
 import { ReadyEndpoints } from './ready-endpoints.js';
 import { WakeUp } from './wake-up.js';
 
-export interface SchedulerSettings {
-  readonly concurrency: number;
-  readonly endpointConcurrency: number;
-  readonly tenantConcurrency: number;
+export interface SchedulerSettings extends SlotSettings {
   readonly leaseMs: number;
   readonly pollMs: number;
 }
@@ -36,56 +31,63 @@ export interface SchedulerParts {
   readonly unrecorded: () => number;
 }
 
-/** Rows one discovery reads, and endpoints one sweep walks. */
-const DISCOVERY_ROWS = 1_000;
-const SWEEP_ENDPOINTS = 1_000;
-const CANCEL_ROWS = 1_000;
 /** Late commits inside this time are found by discovery itself; later ones by the sweep. */
-const SLACK_MS = 1_000;
-/** Claims for a few slots wait this long for more to come free: at batch 1 a claim costs 20 times as much a row. */
-const CLAIM_GAP_MS = 5;
+export const SLACK_MS = 1_000;
+/** With less than half of the slots free a claim waits this long for more: at batch 1 a claim costs 20 times as much a row. */
+const CLAIM_GAP_MS = 20;
+/** What one claim takes at most: more made no claim cheaper a row, and its deliveries wait for each other. */
+const CLAIM_MAX = 256;
 /** A claim that took longer than this, in vain or not, is asked for half as much next time; one of a quarter of it, for twice. */
 const CLAIM_SLOW_MS = 1_000;
 const UNRECORDED_MAX = 2_048;
 /** Nobody rings when outcomes are through, so whoever waits for that looks again. */
 const UNRECORDED_LOOK_MS = 50;
+/** How often attempts are looked at that may have become slow. */
+const AGE_MS = 100;
 const BACKOFF_MAX_MS = 2_000;
 
 /**
  * Decides what is claimed next: the only part of the dispatcher that remembers anything.
  *
- *   hints, discovery (what fell due since the last look), sweep (a slow walk over everything owed)
- *     → ready endpoints → choose in fair order → claim → dispatch
+ *   hints, lookout (discovery and sweep) → ready endpoints → choose in fair order → claim → dispatch into a lane
  *
  * Polling is always on: a hint only shortens the wait, and a lost one costs at most `pollMs`. When the database
- * fails, the loop reports it, backs off up to 2 s, and starts again from the beginning of the due order.
+ * fails, the loop reports it, backs off up to 2 s, and looks at everything anew.
  */
 export class Scheduler {
   readonly #parts: SchedulerParts;
   readonly #ready = new ReadyEndpoints();
   readonly #wakeUp = new WakeUp();
-  readonly #inFlightOf = new Counts();
-  readonly #inFlightOfTenant = new Counts();
-  #inFlight = 0;
+  readonly #inFlight: InFlight;
+  readonly #lookout: Lookout;
   #stopping = false;
   #running: Promise<void> | null = null;
   #failures = 0;
   #lastClaimAt = -Infinity;
-  #lastLookAt = -Infinity;
-  #lookAt = 0;
-  #place: DiscoveryPlace | null = null;
-  #sweptTo: EndpointRef = { tenantId: NIL_UUID, endpointId: NIL_UUID };
   #lastTurnOk = true;
   /** Payloads travel with a claim: what is too much for the way to the database must not be asked for again and again. */
-  #claimMax: number;
+  #claimMax = CLAIM_MAX;
 
   constructor(parts: SchedulerParts) {
     this.#parts = parts;
-    this.#claimMax = parts.settings.concurrency;
+    this.#inFlight = new InFlight(parts.settings);
+    this.#lookout = new Lookout(parts.db, parts.settings.pollMs, SLACK_MS, (endpoint, dueAtMs) =>
+      this.#ready.see(endpoint, dueAtMs, performance.now()),
+    );
   }
 
   get inFlight(): number {
-    return this.#inFlight;
+    return this.#inFlight.count;
+  }
+
+  /** Attempts that have taken longer than a second, and all of endpoints that are known to. */
+  get inSlowLane(): number {
+    return this.#inFlight.slowCount;
+  }
+
+  /** Seconds that the last whole walk over all owed endpoints took: how late a commit nobody hinted at can be found. */
+  get sweepRoundSeconds(): number {
+    return this.#lookout.sweepRoundSeconds;
   }
 
   /** False while the database refuses the loop's statements. */
@@ -93,14 +95,32 @@ export class Scheduler {
     return this.#lastTurnOk;
   }
 
+  /** What it says of itself with a heartbeat. */
+  get state(): ReplicaState {
+    const { tenants, endpoints, slotsFull } = this.#inFlight.atCap();
+    return { tenantsAtCap: tenants, endpointsAtCap: endpoints, slotsFull };
+  }
+
   start(): void {
     this.#running ??= this.#run();
   }
 
+  /** How many dispatchers live: they share the endpoints' caps. */
+  share(replicas: number): void {
+    this.#inFlight.replicas = replicas;
+  }
+
   /** A hint: these endpoints have due work; none named means "look now". */
   hint(endpoints: readonly EndpointRef[]): void {
-    for (const endpoint of endpoints) this.#ready.see(endpoint);
-    if (endpoints.length === 0) this.#lookAt = 0;
+    const now = performance.now();
+    for (const endpoint of endpoints) this.#ready.see(endpoint, null, now);
+    if (endpoints.length === 0) this.#lookout.lookNow();
+    this.#wakeUp.ring();
+  }
+
+  /** Circuits that opened or closed: what waits behind them is asked for anew. */
+  circuitsChanged(changes: readonly CircuitChange[]): void {
+    for (const { endpointId } of changes) this.#ready.askAnew(endpointId);
     this.#wakeUp.ring();
   }
 
@@ -121,7 +141,7 @@ export class Scheduler {
       } catch (error) {
         this.#lastTurnOk = false;
         this.#parts.logger.warn({ event: 'schedule.failed', failures: this.#failures, err: error });
-        this.#startOver();
+        this.#lookout.startOver();
         await this.#wakeUp.sleep(Math.min(BACKOFF_MAX_MS, 50 * 2 ** this.#failures));
         this.#failures += 1;
       }
@@ -130,70 +150,38 @@ export class Scheduler {
 
   /** One turn: look for work if it is time, claim if there is room; says how long there is nothing to do. */
   async #turn(): Promise<number> {
+    await this.#lookout.look(performance.now());
     const now = performance.now();
-    if (now >= this.#lookAt) await this.#look(now);
-    const claimInMs = this.#claimInMs();
-    if (claimInMs === 0) return (await this.#claim()) ? 0 : this.#untilLook();
-    return Math.min(claimInMs, this.#untilLook());
-  }
-
-  #untilLook(): number {
-    return Math.max(1, this.#lookAt - performance.now());
+    this.#ready.wake(now);
+    this.#inFlight.age(now);
+    const claimInMs = this.#claimInMs(now);
+    if (claimInMs === 0 && (await this.#claim())) return 0;
+    const untilMs = Math.min(this.#lookout.nextAtMs, this.#ready.nextAtMs) - performance.now();
+    return Math.max(
+      1,
+      Math.min(untilMs, claimInMs || Infinity, this.#inFlight.count > 0 ? AGE_MS : Infinity),
+    );
   }
 
   /** Milliseconds until a claim makes sense: 0 for now, infinite while there is no room or no known work. */
-  #claimInMs(): number {
+  #claimInMs(now: number): number {
+    if (this.#ready.size === 0) return Infinity;
     if (this.#parts.unrecorded() > UNRECORDED_MAX) return UNRECORDED_LOOK_MS;
-    const free = this.#free();
-    if (free <= 0 || this.#ready.size === 0) return Infinity;
-    if (free >= this.#parts.settings.concurrency / 2) return 0;
-    return Math.max(0, this.#lastClaimAt + CLAIM_GAP_MS - performance.now());
-  }
-
-  #free(): number {
-    return this.#parts.unrecorded() > UNRECORDED_MAX ? 0 : this.#parts.settings.concurrency - this.#inFlight;
-  }
-
-  async #look(now: number): Promise<void> {
-    const { db, settings } = this.#parts;
-    // Set before the look: a hint that comes meanwhile asks for another one.
-    this.#lookAt = now + settings.pollMs;
-    const start = this.#place === null ? { lookBackMs: this.#lookBackMs(now) } : { after: this.#place };
-    const found = await discoverEndpoints(db, start, DISCOVERY_ROWS);
-    for (const endpoint of found.endpoints) this.#ready.see(endpoint);
-    this.#place = found.next;
-    if (found.next !== null) {
-      this.#lookAt = 0;
-      return;
-    }
-    this.#lastLookAt = now;
-    await this.#sweep();
-  }
-
-  /** From the very first row at start; then from the last look on, with slack for commits that came late. */
-  #lookBackMs(now: number): number {
-    const YEARS_100 = 100 * 365 * 86_400_000;
-    return Math.min(YEARS_100, now - this.#lastLookAt + SLACK_MS);
-  }
-
-  async #sweep(): Promise<void> {
-    const swept = await sweepEndpoints(this.#parts.db, this.#sweptTo, SWEEP_ENDPOINTS);
-    for (const endpoint of swept) {
-      if (endpoint.deleted) await cancelDeleted(this.#parts.db, endpoint, CANCEL_ROWS);
-      else if (endpoint.due) this.#ready.see(endpoint);
-    }
-    this.#sweptTo =
-      swept.length === SWEEP_ENDPOINTS ? swept.at(-1)! : { tenantId: NIL_UUID, endpointId: NIL_UUID };
+    const { fast, slow } = this.#inFlight.free;
+    if (fast === 0 && slow === 0) return Infinity;
+    if (fast >= this.#parts.settings.concurrency / 2) return 0;
+    return Math.max(0, this.#lastClaimAt + CLAIM_GAP_MS - now);
   }
 
   async #claim(): Promise<boolean> {
     const { db, settings } = this.#parts;
+    const { fast, slow } = this.#inFlight.free;
     const quotas = this.#ready.choose({
-      slots: Math.min(this.#free(), this.#claimMax),
-      endpointLimit: settings.endpointConcurrency,
-      tenantLimit: settings.tenantConcurrency,
-      inFlight: (endpointId) => this.#inFlightOf.of(endpointId),
-      inFlightOfTenant: (tenantId) => this.#inFlightOfTenant.of(tenantId),
+      fast: Math.min(fast, this.#claimMax),
+      slow: Math.min(slow, this.#claimMax),
+      laneOf: (endpointId) => this.#inFlight.laneOf(endpointId),
+      freeOfEndpoint: (endpointId) => this.#inFlight.freeOfEndpoint(endpointId),
+      freeOfTenant: (tenantId, lane) => this.#inFlight.freeOfTenant(tenantId, lane),
     });
     if (quotas.length === 0) return false;
     const askedAtMs = performance.now();
@@ -201,8 +189,9 @@ export class Scheduler {
     const claim = await claimDeliveries(db, quotas, {
       claimToken: randomUUID(),
       leaseMs: settings.leaseMs,
+      replicas: this.#inFlight.replicas,
     }).finally(() => this.#pace(performance.now() - askedAtMs));
-    this.#settle(quotas, claim.deliveries);
+    this.#settle(claim);
     if (this.#stopping) {
       await this.#parts.giveBack(claim.deliveries, 0);
       return false;
@@ -214,12 +203,11 @@ export class Scheduler {
 
   #pace(tookMs: number): void {
     if (tookMs > CLAIM_SLOW_MS) this.#claimMax = Math.max(1, this.#claimMax >> 1);
-    else if (tookMs < CLAIM_SLOW_MS / 4)
-      this.#claimMax = Math.min(this.#parts.settings.concurrency, this.#claimMax * 2);
+    else if (tookMs < CLAIM_SLOW_MS / 4) this.#claimMax = Math.min(CLAIM_MAX, this.#claimMax * 2);
   }
 
-  #settle(quotas: readonly ClaimQuota[], deliveries: readonly ClaimedDelivery[]): void {
-    const claimed = new Map(quotas.map((quota) => [quota.endpointId, { count: 0, lastDueAtMs: 0 }]));
+  #settle({ endpoints, deliveries }: Claim): void {
+    const claimed = new Map(endpoints.map(({ endpointId }) => [endpointId, { count: 0, lastDueAtMs: 0 }]));
     let bytes = 0;
     for (const { endpointId, dueAtMs, payload } of deliveries) {
       const of = claimed.get(endpointId)!;
@@ -229,25 +217,15 @@ export class Scheduler {
     }
     // A claim that was cut short by its bytes says nothing about what is left behind: all stay ready.
     if (bytes >= CLAIM_BYTES_MAX) return;
-    for (const quota of quotas) this.#ready.settle(quota, claimed.get(quota.endpointId)!, SLACK_MS);
+    const at = { nowMs: performance.now(), slackMs: SLACK_MS };
+    for (const endpoint of endpoints) this.#ready.settle(endpoint, claimed.get(endpoint.endpointId)!, at);
   }
 
   #dispatch(delivery: ClaimedDelivery, clock: DatabaseClock): void {
-    const { tenantId, endpointId } = delivery;
-    this.#inFlight += 1;
-    this.#inFlightOf.add(endpointId, 1);
-    this.#inFlightOfTenant.add(tenantId, 1);
+    const slot = this.#inFlight.start(delivery, performance.now());
     void this.#parts.dispatch(delivery, clock).then(() => {
-      this.#inFlight -= 1;
-      this.#inFlightOf.add(endpointId, -1);
-      this.#inFlightOfTenant.add(tenantId, -1);
+      this.#inFlight.end(slot, performance.now());
       if (this.#ready.size > 0) this.#wakeUp.ring();
     });
-  }
-
-  #startOver(): void {
-    this.#place = null;
-    this.#lastLookAt = -Infinity;
-    this.#lookAt = 0;
   }
 }

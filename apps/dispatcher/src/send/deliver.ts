@@ -1,30 +1,42 @@
 import type { AttemptResult, Sender } from '#egress';
 import {
   decideOutcome,
+  parseRetryAfter,
+  readRetryPolicy,
+  type AttemptLesson,
   type AttemptRecord,
+  type CircuitPolicy,
   type ClaimedDelivery,
+  type ClaimedEndpoint,
   type RetryPolicy,
   type SettledAttempt,
 } from '#outbox';
 import type { DatabaseClock } from '../schedule/database-clock.js';
+import { describeAttempt } from './describe-attempt.js';
+import type { FailureRatios } from './failure-ratios.js';
 import { signRequest } from './sign-request.js';
 import { UnusableSecretError, type SigningKeys } from './signing-keys.js';
 
+/** The platform's defaults, where an endpoint has no policy of its own, and what no endpoint can have more of. */
 export interface DeliverSettings {
   readonly connectTimeoutMs: number;
   readonly attemptTimeoutMs: number;
+  /** An attempt must fit into a lease, whatever the endpoint's policy says. */
+  readonly attemptTimeoutMaxMs: number;
   /**
    * What must be left of the lease at the first byte, beyond the attempt's deadline, to record its outcome. Less than
    * the lease has at its claim: at exactly that much no delivery would ever be sent.
    */
   readonly recordMarginMs: number;
   readonly retry: RetryPolicy;
+  readonly circuit: CircuitPolicy;
   readonly userAgent: string;
 }
 
 export interface DeliverParts {
   readonly keys: SigningKeys;
   readonly sender: Sender;
+  readonly ratios: FailureRatios;
   readonly random: () => number;
   readonly settings: DeliverSettings;
   /** Ends the sends that are still open when the grace time is over. */
@@ -42,6 +54,8 @@ export type Delivered =
 
 /** A fault of our own before the first byte, such as secrets that came late or not at all, must not turn into a busy loop. */
 const OUR_FAULT_RETRY_MS = 1_000;
+/** Only these two statuses give `Retry-After` the meaning that holds an endpoint (RFC 6585, RFC 9110). */
+const HOLDING = new Set([429, 503]);
 
 /**
  * Takes one claimed delivery through sign, send and decide. Never rejects for what a receiver does; an error of our
@@ -61,8 +75,9 @@ export async function deliver(
       return { kind: 'unsent', reason: String(error), retryInMs: OUR_FAULT_RETRY_MS };
     return settle(delivery, clock, parts, clock(), unsendable(error.message));
   }
+  const { connectTimeoutMs, totalTimeoutMs } = timeoutsOf(delivery.endpoint, settings);
   const startedAtMs = clock();
-  if (delivery.leaseUntilMs - startedAtMs < settings.attemptTimeoutMs + settings.recordMarginMs) {
+  if (delivery.leaseUntilMs - startedAtMs < totalTimeoutMs + settings.recordMarginMs) {
     return { kind: 'unsent', reason: 'the lease is nearly over', retryInMs: OUR_FAULT_RETRY_MS };
   }
   let request;
@@ -75,11 +90,11 @@ export async function deliver(
   const result = await parts.sender.send(
     {
       tenantId: delivery.tenantId,
-      url: delivery.url,
+      url: delivery.endpoint.url,
       headers: request.headers,
       body: request.body,
-      connectTimeoutMs: settings.connectTimeoutMs,
-      totalTimeoutMs: settings.attemptTimeoutMs,
+      connectTimeoutMs,
+      totalTimeoutMs,
     },
     parts.abort,
   );
@@ -89,21 +104,40 @@ export async function deliver(
   return settle(delivery, clock, parts, startedAtMs, result);
 }
 
+function timeoutsOf(
+  endpoint: ClaimedEndpoint,
+  settings: DeliverSettings,
+): { readonly connectTimeoutMs: number; readonly totalTimeoutMs: number } {
+  const totalTimeoutMs = Math.min(
+    endpoint.attemptTimeoutMs ?? settings.attemptTimeoutMs,
+    settings.attemptTimeoutMaxMs,
+  );
+  const connectTimeoutMs = Math.min(endpoint.connectTimeoutMs ?? settings.connectTimeoutMs, totalTimeoutMs);
+  return { connectTimeoutMs, totalTimeoutMs };
+}
+
 function settle(
   delivery: ClaimedDelivery,
   clock: DatabaseClock,
-  { settings, random }: DeliverParts,
+  parts: DeliverParts,
   startedAtMs: number,
   result: AttemptResult,
 ): Delivered {
+  const nowMs = clock();
   const attempt = describeAttempt(result, startedAtMs);
+  const retryAfterMs =
+    result.kind === 'response' && HOLDING.has(result.status)
+      ? parseRetryAfter(result.retryAfter, nowMs)
+      : null;
   const standing = {
     cycleAttemptNumber: delivery.cycleAttemptNumber,
     expiresAtMs: delivery.expiresAtMs,
-    nowMs: clock(),
+    nowMs,
     unsendable: result.kind === 'failure' && result.error === 'unsendable',
+    retryAfterMs,
   };
-  const { tenantId, endpointId, eventId, deliveryId, claimToken, attemptNumber, endpointRevision } = delivery;
+  const policy = readRetryPolicy(delivery.endpoint.retry, parts.settings.retry);
+  const { tenantId, endpointId, eventId, deliveryId, claimToken, attemptNumber, endpoint } = delivery;
   return {
     kind: 'settled',
     settled: {
@@ -113,37 +147,37 @@ function settle(
       deliveryId,
       claimToken,
       attemptNumber,
-      endpointRevision,
+      endpointRevision: endpoint.revision,
       attempt,
-      outcome: decideOutcome(attempt, standing, settings.retry, random()),
+      outcome: decideOutcome(attempt, standing, policy, parts.random()),
+      lesson: lessonOf(endpoint, attempt, retryAfterMs, standing.unsendable, parts),
     },
   };
 }
 
-/** An attempt in the words of its row: any 2xx is a success, everything else a failure with its kind. */
-export function describeAttempt(result: AttemptResult, startedAtMs: number): AttemptRecord {
-  const { durationMs } = result;
-  if (result.kind === 'failure') {
-    return {
-      outcome: 'failed',
-      statusCode: null,
-      errorKind: result.error,
-      error: result.message,
-      responseBody: null,
-      startedAtMs,
-      durationMs,
-    };
-  }
-  const succeeded = result.status >= 200 && result.status <= 299;
-  const location = result.location === null ? '' : ` to ${result.location}`;
+/** A request that cannot be built says nothing about its receiver; as a probe it must free the circuit all the same. */
+function lessonOf(
+  endpoint: ClaimedEndpoint,
+  attempt: AttemptRecord,
+  holdMs: number | null,
+  isUnsendable: boolean,
+  { settings, ratios }: DeliverParts,
+): AttemptLesson | null {
+  const isProbe = endpoint.standing === 'probe';
+  if (isUnsendable && !isProbe) return null;
+  const succeeded = attempt.outcome === 'succeeded';
+  const policy = {
+    failures: endpoint.circuitFailures ?? settings.circuit.failures,
+    failureRatio: endpoint.circuitFailureRatio ?? settings.circuit.failureRatio,
+    openMs: endpoint.circuitOpenMs ?? settings.circuit.openMs,
+  };
   return {
-    outcome: succeeded ? 'succeeded' : 'failed',
-    statusCode: result.status,
-    errorKind: succeeded ? null : 'http_status',
-    error: succeeded ? null : `the receiver answered ${result.status}${location}`.slice(0, 500),
-    responseBody: result.body.length === 0 ? null : result.body,
-    startedAtMs,
-    durationMs,
+    succeeded,
+    policy,
+    tripped: ratios.reached(endpoint.endpointId, succeeded, policy.failureRatio, performance.now()),
+    holdMs,
+    gone: attempt.statusCode === 410,
+    isProbe,
   };
 }
 

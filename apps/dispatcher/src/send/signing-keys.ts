@@ -28,7 +28,7 @@ export class SigningKeys {
   }
 
   /** The keys to sign a delivery with; throws UnusableSecretError when there is none that can. */
-  of({ tenantId, endpointId, secretsVersion }: ClaimedDelivery): Promise<readonly KeyObject[]> {
+  of({ tenantId, endpointId, endpoint: { secretsVersion } }: ClaimedDelivery): Promise<readonly KeyObject[]> {
     const cached = this.#cache.get(endpointId);
     if (cached?.secretsVersion === secretsVersion) return cached.keys;
     const keys = this.#read(tenantId, endpointId).then(toKeys);

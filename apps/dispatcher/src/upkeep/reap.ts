@@ -3,6 +3,7 @@ import {
   decideOutcome,
   expireDeliveries,
   findLapsedClaims,
+  readRetryPolicy,
   type LapsedClaim,
   type RetryPolicy,
   type SettledAttempt,
@@ -48,7 +49,9 @@ export async function reapStep(
   const next = lapsed.length === ROWS_PER_STEP || expired === ROWS_PER_STEP ? from : until;
   const spread = spreadEvenly(lapsed.length, random);
   return {
-    lapsed: lapsed.map((claim, index) => settleLapsed(claim, { ...retry, jitter: 1 }, spread[index]!)),
+    lapsed: lapsed.map((claim, index) =>
+      settleLapsed(claim, { ...readRetryPolicy(claim.retry, retry), jitter: 1 }, spread[index]!),
+    ),
     expired,
     next: { block: next },
   };
@@ -84,6 +87,7 @@ function settleLapsed(claim: LapsedClaim, retry: RetryPolicy, spread: number): S
     expiresAtMs: claim.expiresAtMs,
     nowMs: claim.databaseNowMs,
     unsendable: false,
+    retryAfterMs: null,
   };
   const outcome = decideOutcome(attempt, standing, retry, spread);
   return {
@@ -96,5 +100,7 @@ function settleLapsed(claim: LapsedClaim, retry: RetryPolicy, spread: number): S
     endpointRevision,
     attempt,
     outcome,
+    // A worker that died says nothing about the receiver.
+    lesson: null,
   };
 }

@@ -1,13 +1,19 @@
-import { Injectable } from '@nestjs/common';
+import { Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { Interval } from '@nestjs/schedule';
-import { purgeIdempotencyKeys } from '#outbox';
-import { createDayPartitions } from '#runtime';
+import { announceEvents, disableFailing, keepReplica, purgeIdempotencyKeys } from '#outbox';
+import { createDayPartitions, formatId, withTransaction, type Config } from '#runtime';
 import { Engine } from '../engine.js';
+import { CONFIG } from '../tokens.js';
 import { reapStep, type ReapPlace } from './reap.js';
 
 const REAP_EVERY_MS = 1_000;
 const PURGE_EVERY_MS = 60_000;
 const PURGE_ROWS = 10_000;
+const HEARTBEAT_EVERY_MS = 2_000;
+const DISABLE_EVERY_MS = 1_000;
+const DISABLE_ROWS = 100;
+const ANNOUNCE_EVERY_MS = 1_000;
+const ANNOUNCE_ROWS = 256;
 const PARTITIONS_EVERY_MS = 3_600_000;
 
 /**
@@ -16,11 +22,51 @@ const PARTITIONS_EVERY_MS = 3_600_000;
  * that throws is logged and runs again at its next tick.
  */
 @Injectable()
-export class UpkeepService {
+export class UpkeepService implements OnApplicationBootstrap {
   readonly #running = new Set<string>();
   #reapPlace: ReapPlace = { block: 0 };
 
-  constructor(private readonly engine: Engine) {}
+  constructor(
+    private readonly engine: Engine,
+    @Inject(CONFIG) private readonly config: Config,
+  ) {}
+
+  /** Before the first claim, so that a new replica shares the caps from its first request on. */
+  onApplicationBootstrap(): Promise<void> {
+    return this.heartbeat();
+  }
+
+  @Interval(HEARTBEAT_EVERY_MS)
+  heartbeat(): Promise<void> {
+    return this.#once('heartbeat', async () => {
+      const { db, replicaId, scheduler } = this.engine;
+      scheduler.share(await keepReplica(db, replicaId, scheduler.state));
+    });
+  }
+
+  @Interval(DISABLE_EVERY_MS)
+  disable(): Promise<void> {
+    return this.#once('disable', async () => {
+      const options = { failingMs: this.config.disableAfterMs, limit: DISABLE_ROWS };
+      for (const { tenantId, endpointId, reason } of await disableFailing(this.engine.db, options)) {
+        this.engine.logger.warn({
+          event: 'endpoint.disabled',
+          tenant_id: formatId('tenant', tenantId),
+          endpoint_id: formatId('endpoint', endpointId),
+          reason,
+        });
+      }
+    });
+  }
+
+  @Interval(ANNOUNCE_EVERY_MS)
+  announce(): Promise<void> {
+    return this.#once('announce', async () => {
+      const options = { limit: ANNOUNCE_ROWS, maxAgeMs: this.config.maxAgeMs };
+      const { owed } = await withTransaction(this.engine.db, (tx) => announceEvents(tx, options));
+      this.engine.hints.notify(owed);
+    });
+  }
 
   @Interval(REAP_EVERY_MS)
   reap(): Promise<void> {

@@ -1,0 +1,71 @@
+import { describe, expect, it } from 'vitest';
+import type { ClaimedDelivery } from '#outbox';
+import { InFlight, SLOW_MS } from './in-flight.js';
+
+const SETTINGS = { concurrency: 8, slowConcurrency: 4, endpointConcurrency: 6, tenantConcurrency: 5 };
+
+const delivery = (tenantId: string, endpointId: string, endpoint: object = {}) =>
+  ({
+    tenantId,
+    endpointId,
+    endpoint: { concurrency: null, recoveringCap: null, ...endpoint },
+  }) as ClaimedDelivery;
+
+describe('the slots', () => {
+  it('are given to lanes, and free again at the end', () => {
+    const inFlight = new InFlight(SETTINGS);
+    const slot = inFlight.start(delivery('a', 'a0'), 0);
+    expect([inFlight.count, inFlight.free.fast, inFlight.freeOfTenant('a', 'fast')]).toEqual([1, 7, 4]);
+    expect(inFlight.freeOfEndpoint('a0')).toBe(5);
+    inFlight.end(slot, 10);
+    expect([inFlight.count, inFlight.free.fast, inFlight.freeOfEndpoint('a0')]).toEqual([0, 8, 6]);
+  });
+
+  it('[row 70] [H05] of attempts that hang are free for others after a second, as far as the slow lane goes', () => {
+    const inFlight = new InFlight(SETTINGS);
+    const hanging = Array.from({ length: 6 }, () => inFlight.start(delivery('a', 'a0'), 0));
+    inFlight.age(SLOW_MS);
+    expect(inFlight.free).toEqual({ fast: 2, slow: 4 });
+    inFlight.age(SLOW_MS + 1);
+    expect(inFlight.free).toEqual({ fast: 6, slow: 0 });
+    expect(inFlight.laneOf('a0')).toBe('slow');
+    // A quarter of the lane is the most a tenant is given anew.
+    expect(inFlight.freeOfTenant('a', 'slow')).toBeLessThanOrEqual(0);
+    for (const slot of hanging) inFlight.end(slot, 15_000);
+    expect(inFlight.free).toEqual({ fast: 8, slow: 4 });
+    expect(inFlight.laneOf('a0')).toBe('slow');
+    const quick = inFlight.start(delivery('a', 'a0'), 20_000);
+    expect(inFlight.free).toEqual({ fast: 8, slow: 3 });
+    inFlight.end(quick, 20_010);
+    expect(inFlight.laneOf('a0')).toBe('fast');
+  });
+
+  it('skip ended attempts when they look for slow ones', () => {
+    const inFlight = new InFlight(SETTINGS);
+    const quick = inFlight.start(delivery('a', 'a0'), 0);
+    inFlight.start(delivery('a', 'a1'), 0);
+    inFlight.end(quick, 5);
+    inFlight.age(SLOW_MS + 1);
+    expect([inFlight.laneOf('a0'), inFlight.laneOf('a1')]).toEqual(['fast', 'slow']);
+    expect(inFlight.slowCount).toBe(1);
+  });
+
+  it('of an endpoint are as many as it asks for, shared by the living replicas, and one at least', () => {
+    const inFlight = new InFlight(SETTINGS);
+    inFlight.replicas = 2;
+    expect(inFlight.freeOfEndpoint('a0')).toBe(3);
+    inFlight.start(delivery('a', 'a0', { concurrency: 4 }), 0);
+    expect(inFlight.freeOfEndpoint('a0')).toBe(1);
+    inFlight.start(delivery('a', 'a1', { concurrency: 1 }), 0);
+    expect(inFlight.freeOfEndpoint('a1')).toBe(0);
+    inFlight.start(delivery('a', 'a2', { concurrency: 100, recoveringCap: 2 }), 0);
+    expect(inFlight.freeOfEndpoint('a2')).toBe(1);
+  });
+
+  it('tell who holds all they may', () => {
+    const inFlight = new InFlight(SETTINGS);
+    for (let number = 0; number < 5; number += 1) inFlight.start(delivery('a', `a${number}`), 0);
+    inFlight.start(delivery('b', 'b0', { concurrency: 1 }), 0);
+    expect(inFlight.atCap()).toEqual({ tenants: ['a'], endpoints: ['b0'], slotsFull: false });
+  });
+});

@@ -1,0 +1,175 @@
+import type { ClaimedDelivery } from '#outbox';
+import { Counts } from './counts.js';
+
+export interface SlotSettings {
+  /** Slots of the fast lane: an attempt holds one for at most a second. */
+  readonly concurrency: number;
+  /** Slots of the slow lane: attempts that take longer, and all of endpoints that are known to. */
+  readonly slowConcurrency: number;
+  readonly endpointConcurrency: number;
+  /** What one tenant may hold of the fast lane. */
+  readonly tenantConcurrency: number;
+}
+
+/** One attempt's place in a lane. */
+export interface Slot {
+  readonly tenantId: string;
+  readonly endpointId: string;
+  readonly startedAtMs: number;
+  lane: 'fast' | 'slow' | 'ended';
+}
+
+/** An attempt that takes longer than this moves to the slow lane, and its endpoint with it. */
+export const SLOW_MS = 1_000;
+/** One tenant's share of the slow lane. */
+const SLOW_TENANT_SHARE = 0.25;
+const SLOW_ENDPOINTS_KEPT = 10_000;
+
+interface EndpointCap {
+  inFlight: number;
+  cap: number;
+}
+
+/**
+ * Who holds which slots. Two lanes keep hanging receivers from being everybody's outage:
+ *
+ *   start --endpoint not known as slow--> fast --ends within a second--> ended, the endpoint is not slow
+ *                                          \--a second passes--> slow --> ended, the endpoint is slow
+ *   start --endpoint known as slow--> slow
+ *
+ * so the fast lane is free of any hanging attempt after a second, and the slow lane is shared by tenants, a quarter at
+ * most for each. With a full slow lane an attempt stays in the fast one.
+ */
+export class InFlight {
+  /** Living dispatchers, this one included: they share the endpoints' caps. */
+  replicas = 1;
+  readonly #settings: SlotSettings;
+  readonly #endpoints = new Map<string, EndpointCap>();
+  readonly #fastOfTenant = new Counts();
+  readonly #slowOfTenant = new Counts();
+  readonly #slowEndpoints = new Set<string>();
+  /** Slots of the fast lane in the order of their start; ended ones are skipped when their second is over. */
+  readonly #young: Slot[] = [];
+  #youngFrom = 0;
+  #fast = 0;
+  #slow = 0;
+
+  constructor(settings: SlotSettings) {
+    this.#settings = settings;
+  }
+
+  get count(): number {
+    return this.#fast + this.#slow;
+  }
+
+  get slowCount(): number {
+    return this.#slow;
+  }
+
+  /** Free slots of each lane. */
+  get free(): { readonly fast: number; readonly slow: number } {
+    return {
+      fast: Math.max(0, this.#settings.concurrency - this.#fast),
+      slow: Math.max(0, this.#settings.slowConcurrency - this.#slow),
+    };
+  }
+
+  laneOf(endpointId: string): 'fast' | 'slow' {
+    return this.#slowEndpoints.has(endpointId) ? 'slow' : 'fast';
+  }
+
+  /** How many more of an endpoint may be sent at once; what is not in flight is known to the claim alone. */
+  freeOfEndpoint(endpointId: string): number {
+    const known = this.#endpoints.get(endpointId);
+    return known === undefined ? this.#share(this.#settings.endpointConcurrency) : known.cap - known.inFlight;
+  }
+
+  freeOfTenant(tenantId: string, lane: 'fast' | 'slow'): number {
+    return lane === 'fast'
+      ? this.#settings.tenantConcurrency - this.#fastOfTenant.of(tenantId)
+      : Math.ceil(this.#settings.slowConcurrency * SLOW_TENANT_SHARE) - this.#slowOfTenant.of(tenantId);
+  }
+
+  start({ tenantId, endpointId, endpoint }: ClaimedDelivery, nowMs: number): Slot {
+    const slot: Slot = { tenantId, endpointId, startedAtMs: nowMs, lane: this.laneOf(endpointId) };
+    this.#count(slot, 1);
+    if (slot.lane === 'fast') this.#young.push(slot);
+    const cap = Math.min(
+      this.#share(endpoint.concurrency ?? this.#settings.endpointConcurrency),
+      endpoint.recoveringCap ?? Infinity,
+    );
+    const known = this.#endpoints.get(endpointId);
+    if (known === undefined) {
+      this.#endpoints.set(endpointId, { inFlight: 1, cap });
+    } else {
+      known.inFlight += 1;
+      known.cap = cap;
+    }
+    return slot;
+  }
+
+  end(slot: Slot, nowMs: number): void {
+    this.#count(slot, -1);
+    slot.lane = 'ended';
+    if (nowMs - slot.startedAtMs > SLOW_MS) this.#markSlow(slot.endpointId);
+    else this.#slowEndpoints.delete(slot.endpointId);
+    const known = this.#endpoints.get(slot.endpointId)!;
+    known.inFlight -= 1;
+    if (known.inFlight === 0) this.#endpoints.delete(slot.endpointId);
+  }
+
+  /** Moves what has been in the fast lane for a second to the slow one, as far as that has room. */
+  age(nowMs: number): void {
+    for (;;) {
+      const slot = this.#young[this.#youngFrom];
+      if (slot === undefined) break;
+      if (slot.lane === 'fast') {
+        if (nowMs - slot.startedAtMs <= SLOW_MS || this.free.slow === 0) break;
+        this.#count(slot, -1);
+        slot.lane = 'slow';
+        this.#count(slot, 1);
+        this.#markSlow(slot.endpointId);
+      }
+      this.#youngFrom += 1;
+    }
+    if (this.#youngFrom > 1_024 || this.#youngFrom === this.#young.length) {
+      this.#young.splice(0, this.#youngFrom);
+      this.#youngFrom = 0;
+    }
+  }
+
+  /** The tenants and endpoints that hold all they may, for those who ask why a delivery waits. */
+  atCap(): { tenants: string[]; endpoints: string[]; slotsFull: boolean } {
+    const { tenantConcurrency, slowConcurrency } = this.#settings;
+    const slowCap = Math.ceil(slowConcurrency * SLOW_TENANT_SHARE);
+    const tenants = new Set([
+      ...this.#fastOfTenant.atLeast(tenantConcurrency),
+      ...this.#slowOfTenant.atLeast(slowCap),
+    ]);
+    const endpoints = [...this.#endpoints]
+      .filter(([, { inFlight, cap }]) => inFlight >= cap)
+      .map(([id]) => id);
+    return { tenants: [...tenants], endpoints, slotsFull: this.free.fast === 0 };
+  }
+
+  #count({ tenantId, lane }: Slot, difference: number): void {
+    if (lane === 'fast') {
+      this.#fast += difference;
+      this.#fastOfTenant.add(tenantId, difference);
+    } else {
+      this.#slow += difference;
+      this.#slowOfTenant.add(tenantId, difference);
+    }
+  }
+
+  #share(cap: number): number {
+    return Math.max(1, Math.floor(cap / this.replicas));
+  }
+
+  #markSlow(endpointId: string): void {
+    this.#slowEndpoints.delete(endpointId);
+    this.#slowEndpoints.add(endpointId);
+    if (this.#slowEndpoints.size > SLOW_ENDPOINTS_KEPT)
+      this.#slowEndpoints.delete(this.#slowEndpoints.values().next().value!);
+  }
+}
