@@ -49,6 +49,6 @@ function sink(heap: { readonly atMs: number }[]): void {
   }
 }
 
-function swap<Entry>(heap: Entry[], one: number, other: number): void {
-  [heap[one], heap[other]] = [heap[other]!, heap[one]!];
+function swap(heap: unknown[], one: number, other: number): void {
+  [heap[one], heap[other]] = [heap[other], heap[one]];
 }

@@ -171,7 +171,7 @@ function chooseOfTenant(
 ): ClaimQuota[] {
   const left = { ...share };
   const candidates = { fast: [] as [ReadyEndpoint, number][], slow: [] as [ReadyEndpoint, number][] };
-  for (const endpoint of [...firstOf(endpoints.values(), LOOKS_PER_TENANT)]) {
+  for (const endpoint of firstOf(endpoints.values(), LOOKS_PER_TENANT)) {
     const lane = room.laneOf(endpoint.endpointId);
     const free = room.freeOfEndpoint(endpoint.endpointId);
     if (free > 0 && candidates[lane].length < Math.min(ENDPOINTS_PER_TENANT, left[lane])) {
