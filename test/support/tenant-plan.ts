@@ -69,7 +69,7 @@ export function tenantFaults(scans: readonly Scan[], reach: Reach): string[] {
 
 /** The scans below a node, with the conditions above them. */
 function scansOf(node: PlanNode, above = ''): Scan[] {
-  const own = CONDITIONS.map((name) => node[name] ?? '').join(' ');
+  const own = CONDITIONS.map((name) => String(node[name] ?? '')).join(' ');
   const conditions = `${above} ${own}`;
   const below = (node.Plans ?? []).flatMap((child) => scansOf(child, conditions));
   const place = parsePart(node['Relation Name'] ?? '');
