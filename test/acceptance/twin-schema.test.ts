@@ -29,12 +29,14 @@ const OUTBOX = new URL('../../libs/outbox/', import.meta.url);
 
 let database: TestDatabase;
 let client: PoolClient;
+let columnsBefore: string[];
 let tenants: readonly string[];
 /** Each statement of libs/outbox once, as it was sent for tenants of one part. */
 let sent: readonly RecordedStatement[];
 
 beforeAll(async () => {
   database = await createTestDatabase();
+  columnsBefore = await readColumns();
   await makeTwin(database.pool);
   const byPart = await chooseTenants();
   tenants = byPart.get(HOME)!;
@@ -102,23 +104,25 @@ it('every piece of SQL in libs/outbox was sent, so that none escapes what follow
   expect(pieces.filter((piece) => !sent.some(({ text }) => text.includes(piece.text)))).toEqual([]);
 });
 
-it('the twin has every table and column of the schema, split by tenant', async () => {
-  const columns = `
-    select c.relname || '.' || a.attname || ' ' || format_type(a.atttypid, a.atttypmod) as value
-    from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
-    where c.relnamespace = 'waybill'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition order by 1`;
-  const product = await createTestDatabase();
-  try {
-    const { rows } = await product.pool.query(columns);
-    expect((await database.pool.query(columns)).rows).toEqual(rows);
-  } finally {
-    await product.drop();
-  }
-  const { rows: whole } = await database.pool.query(
-    `select relname from pg_class where relnamespace = 'waybill'::regnamespace and relkind = 'r' and not relispartition order by 1`,
+it('the twin has every table and column of the schema, split by tenant where it has one', async () => {
+  expect(columnsBefore.length).toBeGreaterThan(100);
+  expect(await readColumns()).toEqual(columnsBefore);
+  const { rows: whole } = await database.pool.query<{ relname: string }>(
+    `select relname from pg_class
+     where relnamespace = 'waybill'::regnamespace and relkind = 'r' and not relispartition order by 1`,
   );
   expect(whole.map(({ relname }) => relname)).toEqual(['migrations', 'replicas', 'schema_revision']);
 });
+
+async function readColumns(): Promise<string[]> {
+  const { rows } = await database.pool.query<{ value: string }>(
+    `select c.relname || '.' || a.attname || ' ' || format_type(a.atttypid, a.atttypmod) as value
+     from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+     where c.relnamespace = 'waybill'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+     order by 1`,
+  );
+  return rows.map(({ value }) => value);
+}
 
 describe('for tenants of one part, a statement', () => {
   it('reads that part of each table and no other, and joins each by tenant', async () => {

@@ -2,12 +2,11 @@ import type { ClientBase } from 'pg';
 
 import { parsePart } from './twin-schema.js';
 
-interface PlanNode {
+interface PlanNode extends Readonly<Partial<Record<(typeof CONDITIONS)[number], string>>> {
   readonly 'Node Type': string;
   readonly 'Relation Name'?: string;
   readonly Alias?: string;
   readonly Plans?: readonly PlanNode[];
-  readonly [property: string]: unknown;
 }
 
 /** One mention of a table of the twin in a plan, in one of its parts. */
@@ -69,7 +68,7 @@ export function tenantFaults(scans: readonly Scan[], reach: Reach): string[] {
 
 /** The scans below a node, with the conditions above them. */
 function scansOf(node: PlanNode, above = ''): Scan[] {
-  const own = CONDITIONS.map((name) => String(node[name] ?? '')).join(' ');
+  const own = CONDITIONS.map((name) => node[name] ?? '').join(' ');
   const conditions = `${above} ${own}`;
   const below = (node.Plans ?? []).flatMap((child) => scansOf(child, conditions));
   const place = parsePart(node['Relation Name'] ?? '');
