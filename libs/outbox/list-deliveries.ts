@@ -28,7 +28,7 @@ from (
 cross join lateral (
   select ${DELIVERY_COLUMNS}
   from ${DELIVERY_TABLES}
-  where d.tenant_id = key.tenant_id and d.event_id = key.event_id and d.endpoint_id = key.endpoint_id
+  where d.tenant_id = $1 and d.tenant_id = key.tenant_id and d.event_id = key.event_id and d.endpoint_id = key.endpoint_id
   offset 0
 ) shown
 where ($6::text is null or shown.state = $6)

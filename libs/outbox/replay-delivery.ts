@@ -15,20 +15,20 @@ with revived as (
     and d.id = $2
     and d.state in ('succeeded', 'dead', 'cancelled')
     -- A join would be planned for a whole millisecond's deliveries, and read all of the tenant's endpoints.
-    and (select p.deleted_at is null from waybill.endpoints p where p.tenant_id = d.tenant_id and p.id = d.endpoint_id)
+    and (select p.deleted_at is null from waybill.endpoints p where p.tenant_id = $1 and p.id = d.endpoint_id)
   returning d.tenant_id, d.event_id, d.endpoint_id, d.id, d.attempt_count, d.expires_at
 ),
 queued as (
   insert into waybill.delivery_queue (tenant_id, event_id, endpoint_id, delivery_id, due_at, expires_at, attempt_count, payload_bytes)
   select r.tenant_id, r.event_id, r.endpoint_id, r.id, now(), r.expires_at, r.attempt_count, octet_length(e.payload)
   from revived r
-  join waybill.events e on e.tenant_id = r.tenant_id and e.id = r.event_id
+  join waybill.events e on e.tenant_id = $1 and e.id = r.event_id
 ),
 resolved as (
   update waybill.dead_letters l
   set resolved_at = now()
   from revived r
-  where l.tenant_id = r.tenant_id
+  where l.tenant_id = $1
     and l.event_id = r.event_id
     and l.endpoint_id = r.endpoint_id
     and l.resolved_at is null

@@ -1,6 +1,9 @@
+import { readdirSync, readFileSync } from 'node:fs';
+
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { volatileFunctionsIn } from '../support/sql-functions.js';
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -21,7 +24,7 @@ describe('the schema in the catalogue', () => {
       select c.relname || ': ' || pg_get_constraintdef(k.oid) as value
       from pg_constraint k
       join pg_class c on c.oid = k.conrelid
-      where ${OURS} and k.contype in ('p', 'u', 'f')
+      where ${OURS} and k.contype in ('p', 'u', 'f', 'x')
       order by 1`);
     // The rule has something to say about.
     expect(keys.length).toBeGreaterThan(50);
@@ -32,6 +35,56 @@ describe('the schema in the catalogue', () => {
       'schema_revision: PRIMARY KEY (only_row)',
       'tenants: PRIMARY KEY (id)',
     ]);
+  });
+
+  it('gives every table a tenant, and every foreign key a target of the same tenant', async () => {
+    const unowned = await column(`
+      select c.relname::text as value
+      from pg_class c
+      left join pg_attribute a on a.attrelid = c.oid and a.attname = 'tenant_id' and a.attnotnull
+        and a.atttypid = 'uuid'::regtype
+      where ${OURS} and c.relkind in ('r', 'p') and a.attname is null
+      order by 1`);
+    // The catalogues, whole in every place of a distributed database.
+    expect(unowned).toEqual(['migrations', 'replicas', 'schema_revision', 'tenants']);
+    const targets = await column(`
+      select substring(pg_get_constraintdef(k.oid) from 'REFERENCES (.*)') as value
+      from pg_constraint k join pg_class c on c.oid = k.conrelid
+      where ${OURS} and k.contype = 'f'`);
+    expect(targets.length).toBeGreaterThan(2);
+    expect(targets.filter((target) => !/^waybill\.(tenants\(id\)|\w+\(tenant_id, )/.test(target))).toEqual(
+      [],
+    );
+  });
+
+  it('splits what happened by the id of the event, and keeps used keys apart from it', async () => {
+    expect(
+      await column(`
+        select c.relname || ' ' || pg_get_partkeydef(c.oid) as value from pg_class c
+        where ${OURS} and c.relkind = 'p' order by 1`),
+    ).toEqual(['attempts RANGE (event_id)', 'deliveries RANGE (event_id)', 'events RANGE (id)']);
+    expect(
+      await column(`
+        select c.relname || ' ' || pg_get_constraintdef(k.oid) as value
+        from pg_constraint k join pg_class c on c.oid = k.conrelid
+        where ${OURS} and k.contype in ('p', 'u') and c.relname in ('events', 'idempotency_keys') order by 1`),
+    ).toEqual(['events PRIMARY KEY (tenant_id, id)', 'idempotency_keys PRIMARY KEY (tenant_id, key)']);
+  });
+
+  it('fills no column by a volatile function', async () => {
+    const defaults = await column(`
+      select c.relname || '.' || a.attname || ' ' || pg_get_expr(d.adbin, d.adrelid) as value
+      from pg_attrdef d
+      join pg_class c on c.oid = d.adrelid
+      join pg_attribute a on a.attrelid = d.adrelid and a.attnum = d.adnum
+      where ${OURS} and not c.relispartition order by 1`);
+    expect(defaults.length).toBeGreaterThan(10);
+    const breaking: string[] = [];
+    for (const filled of defaults) {
+      if ((await volatileFunctionsIn(database.pool, filled)).length > 0) breaking.push(filled.split(' ')[0]!);
+    }
+    // TypeORM's own.
+    expect(breaking).toEqual(['migrations.id']);
   });
 
   it('leads every unique index with tenant_id, and names the other indexes that do not', async () => {
@@ -101,6 +154,21 @@ describe('the schema in the catalogue', () => {
         `select unnest(reloptions) as value from pg_class where oid = 'waybill.delivery_queue'::regclass`,
       ),
     ).toContain('fillfactor=50');
+  });
+
+  it('lets no code detach a partition concurrently', () => {
+    const sources = ['migrations', 'libs', 'apps'].flatMap((folder) =>
+      readdirSync(new URL(`../../${folder}/`, import.meta.url), { recursive: true, encoding: 'utf8' })
+        .filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'))
+        .map((name) => `${folder}/${name}`),
+    );
+    expect(sources.length).toBeGreaterThan(50);
+    const detaching = sources.filter((name) =>
+      /detach\s+partition[^;]*\bconcurrently\b/i.test(
+        readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8'),
+      ),
+    );
+    expect(detaching).toEqual([]);
   });
 });
 

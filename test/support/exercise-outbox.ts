@@ -1,0 +1,153 @@
+import { randomUUID } from 'node:crypto';
+
+import {
+  acceptEvents,
+  cancelDeleted,
+  claimDeliveries,
+  countPartitionDays,
+  countQueueBlocks,
+  createHints,
+  discoverEndpoints,
+  type EndpointRef,
+  type EventInput,
+  expireDeliveries,
+  findLapsedClaims,
+  giveBackDeliveries,
+  listDeadLetters,
+  listDeliveries,
+  listEvents,
+  measureQueue,
+  NIL_UUID,
+  purgeIdempotencyKeys,
+  readDeadLetter,
+  readDelivery,
+  readEvent,
+  readSigningSecrets,
+  recordAttempts,
+  replayDelivery,
+  sweepEndpoints,
+} from '#outbox';
+import type { Queryable } from '#runtime';
+import type { Pool } from 'pg';
+
+import { settleClaim } from './settle-claim.js';
+
+const DAY_MS = 86_400_000;
+
+const PLANT_ENDPOINTS = `
+with tenant as (
+  insert into waybill.tenants (id, name) select id, 'tenant ' || id from unnest($1::uuid[]) id
+),
+endpoint as (
+  insert into waybill.endpoints (tenant_id, id, url)
+  select tenant_id, gen_random_uuid(), 'https://receiver.example/' || n
+  from unnest($1::uuid[]) tenant_id, generate_series(1, 3) n
+  returning tenant_id, id
+),
+subscribed as (
+  insert into waybill.subscriptions (tenant_id, event_type, endpoint_id) select tenant_id, '*', id from endpoint
+),
+secret as (
+  insert into waybill.endpoint_secrets (tenant_id, endpoint_id, id, secret)
+  select tenant_id, id, gen_random_uuid(), 'whsec_test' from endpoint
+)
+select tenant_id, id from endpoint
+`;
+
+/** Makes tenants of these ids with three subscribed endpoints each. */
+export async function plantTenants(pool: Pool, tenantIds: readonly string[]): Promise<EndpointRef[]> {
+  const { rows } = await pool.query<{ tenant_id: string; id: string }>(PLANT_ENDPOINTS, [tenantIds]);
+  return rows.map((row) => ({ tenantId: row.tenant_id, endpointId: row.id }));
+}
+
+/**
+ * Calls every function of libs/outbox that sends SQL, each as the product does, so that every statement and every
+ * variant of it goes through `db`. A new statement gets its call here. `pool` sets the scene between them.
+ */
+export async function exerciseOutbox(
+  db: Queryable,
+  pool: Pool,
+  endpoints: readonly EndpointRef[],
+): Promise<void> {
+  const { tenantId, deliveryIds, eventId } = await accept(db, endpoints);
+  await claimAndRecord(db, endpoints);
+  await read(db, { tenantId, eventId, endpointId: endpoints[0]!.endpointId, deliveryId: deliveryIds[0]! });
+  for (const deliveryId of deliveryIds) {
+    const replay = { apiKeyId: null, maxAgeMs: DAY_MS };
+    await replayDelivery(db, tenantId, deliveryId, replay);
+  }
+  await pool.query('update waybill.endpoints set deleted_at = now() where id = $1', [
+    endpoints[0]!.endpointId,
+  ]);
+  await cancelDeleted(db, endpoints[0]!, 100);
+  await lookAfter(db);
+}
+
+/** Two tenants in one statement, and one of them again under a key it has used. */
+async function accept(db: Queryable, endpoints: readonly EndpointRef[]) {
+  const tenants = [...new Set(endpoints.map((endpoint) => endpoint.tenantId))];
+  const inputs = tenants.map((tenantId): EventInput => ({
+    tenantId,
+    eventType: 'order.created',
+    payload: Buffer.from('{}'),
+    contentType: 'application/json',
+    metadata: null,
+    notBefore: null,
+    idempotency: { key: 'once', fingerprint: Buffer.alloc(32) },
+  }));
+  const [first] = await acceptEvents(db, inputs, { maxAgeMs: DAY_MS });
+  await acceptEvents(db, inputs, { maxAgeMs: DAY_MS });
+  if (first?.kind !== 'accepted') throw new Error('the first event was not accepted');
+  const deliveryIds = first.event.deliveries.map((delivery) => delivery.id);
+  return { tenantId: inputs[0]!.tenantId, eventId: first.event.id, deliveryIds };
+}
+
+async function claimAndRecord(db: Queryable, endpoints: readonly EndpointRef[]): Promise<void> {
+  const quotas = endpoints.map((endpoint) => ({ ...endpoint, quota: 10, watermarkMs: 0 }));
+  const claim = { claimToken: randomUUID(), leaseMs: 60_000 };
+  const { deliveries } = await claimDeliveries(db, quotas, claim);
+  if (deliveries.length !== endpoints.length) throw new Error(`claimed ${deliveries.length}`);
+  const [first, second, third, ...rest] = deliveries;
+  await recordAttempts(db, [
+    settleClaim(first!, 'succeeded'),
+    settleClaim(second!, 'failed'),
+    settleClaim(third!, 'failed', { state: 'dead', reason: 'exhausted' }),
+  ]);
+  await giveBackDeliveries(db, rest, { delayMs: 0 });
+}
+
+async function read(
+  db: Queryable,
+  known: EndpointRef & { readonly eventId: string; readonly deliveryId: string },
+): Promise<void> {
+  const { tenantId, eventId, endpointId, deliveryId } = known;
+  const bounds = { createdAfter: new Date(Date.now() - DAY_MS), createdBefore: null, limit: 50 };
+  await listEvents(db, tenantId, { ...bounds, afterId: null, eventType: null });
+  for (const state of [null, 'pending', 'dead'] as const) {
+    const after = { eventId, endpointId };
+    await listDeliveries(db, tenantId, { ...bounds, after, endpointId, eventId: null, state });
+  }
+  await listDeadLetters(db, tenantId, { after: null, endpointId: null, resolved: false, limit: 50 });
+  await readEvent(db, tenantId, eventId);
+  await readDelivery(db, tenantId, deliveryId);
+  await readDeadLetter(db, tenantId, deliveryId);
+  await readSigningSecrets(db, tenantId, endpointId);
+}
+
+/** What the dispatchers ask for a whole place. */
+async function lookAfter(db: Queryable): Promise<void> {
+  const blocks = { from: 0, until: 100 };
+  await discoverEndpoints(db, { lookBackMs: DAY_MS }, 100);
+  await sweepEndpoints(db, { tenantId: NIL_UUID, endpointId: NIL_UUID }, 100);
+  await countQueueBlocks(db);
+  await findLapsedClaims(db, blocks, 100);
+  await expireDeliveries(db, blocks, 100);
+  await purgeIdempotencyKeys(db, 100);
+  await measureQueue(db);
+  await countPartitionDays(db);
+  const hints = createHints(db, (error) => {
+    throw error;
+  });
+  hints.notify([{ tenantId: NIL_UUID, endpointId: NIL_UUID }]);
+  await hints.settled();
+}
