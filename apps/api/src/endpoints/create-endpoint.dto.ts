@@ -1,6 +1,5 @@
-import { ArrayMaxSize, IsArray, IsIn, IsString, ValidateIf } from 'class-validator';
+import { Allow, ArrayMaxSize, IsArray, IsIn, IsString, ValidateIf } from 'class-validator';
 import { ENDPOINT_STATUSES, SUBSCRIPTION_ENTRIES_MAX, type EndpointStatus } from '#endpoints';
-import { AsGiven } from './as-given.js';
 
 const given = (field: 'description' | 'status' | 'secret') =>
   ValidateIf((body: CreateEndpointDto) => body[field] !== undefined);
@@ -30,21 +29,22 @@ export class CreateEndpointDto {
   @IsString({ message: 'must be a string' })
   secret?: string;
 
-  @AsGiven()
+  // readDeliveryPolicy checks these, to the last field in them.
+  @Allow()
   retry?: unknown;
 
-  @AsGiven()
+  @Allow()
   max_age_seconds?: unknown;
 
-  @AsGiven()
+  @Allow()
   timeout?: unknown;
 
-  @AsGiven()
+  @Allow()
   rate_per_second?: unknown;
 
-  @AsGiven()
+  @Allow()
   concurrency?: unknown;
 
-  @AsGiven()
+  @Allow()
   circuit?: unknown;
 }

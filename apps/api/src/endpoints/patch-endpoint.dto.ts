@@ -1,6 +1,5 @@
-import { ArrayMaxSize, IsArray, IsIn, IsString, ValidateIf } from 'class-validator';
+import { Allow, ArrayMaxSize, IsArray, IsIn, IsString, ValidateIf } from 'class-validator';
 import { ENDPOINT_STATUSES, SUBSCRIPTION_ENTRIES_MAX, type EndpointStatus } from '#endpoints';
-import { AsGiven } from './as-given.js';
 
 const given = (field: 'url' | 'description' | 'status') =>
   ValidateIf((body: PatchEndpointDto) => body[field] !== undefined);
@@ -27,21 +26,22 @@ export class PatchEndpointDto {
   @IsIn(ENDPOINT_STATUSES, { message: `must be one of ${ENDPOINT_STATUSES.join(', ')}` })
   status?: EndpointStatus;
 
-  @AsGiven()
+  // readDeliveryPolicy checks these, to the last field in them.
+  @Allow()
   retry?: unknown;
 
-  @AsGiven()
+  @Allow()
   max_age_seconds?: unknown;
 
-  @AsGiven()
+  @Allow()
   timeout?: unknown;
 
-  @AsGiven()
+  @Allow()
   rate_per_second?: unknown;
 
-  @AsGiven()
+  @Allow()
   concurrency?: unknown;
 
-  @AsGiven()
+  @Allow()
   circuit?: unknown;
 }
