@@ -9,6 +9,7 @@ export {
   readEventTypes,
   SUBSCRIPTION_ENTRIES_MAX,
 } from './event-type.js';
+export { measureEndpoints, type EndpointCounts } from './measure-endpoints.js';
 export {
   readDeliveryPolicy,
   type DeliveryPolicy,
