@@ -4,6 +4,7 @@ import { newId } from '#runtime';
 import { acceptDescription, acceptEventTypes, acceptSecret, acceptUrl } from './endpoint-input.js';
 import { EndpointSecret } from './endpoint-secret.entity.js';
 import { Endpoint, type EndpointStatus } from './endpoint.entity.js';
+import type { DeliveryPolicy } from './read-delivery-policy.js';
 import { findEndpoint, type SubscribedEndpoint } from './read-endpoint.js';
 import { replaceSubscriptions } from './subscriptions.js';
 
@@ -14,6 +15,7 @@ export interface NewEndpoint {
   readonly eventTypes?: readonly string[] | null;
   readonly status?: EndpointStatus;
   readonly secret?: string;
+  readonly delivery?: Partial<DeliveryPolicy>;
 }
 
 /**
@@ -33,7 +35,7 @@ export async function createEndpoint(
   const endpoint = await source.transaction(async (tx) => {
     await tx
       .getRepository(Endpoint)
-      .insert({ tenantId, id, url, description, status: input.status ?? 'enabled' });
+      .insert({ tenantId, id, url, description, status: input.status ?? 'enabled', ...input.delivery });
     await tx.getRepository(EndpointSecret).insert({ tenantId, endpointId: id, id: newId(), secret });
     await replaceSubscriptions(tx, tenantId, id, eventTypes);
     return findEndpoint(tx, tenantId, id);

@@ -2,6 +2,7 @@ import { AppError } from '#runtime';
 import { checkUrl, type EgressPolicy } from '#egress';
 import { generateSecret, parseSecret } from '#signing';
 import { readEventTypes } from './event-type.js';
+import { refuseField } from './read-field.js';
 
 /** The canonical URL to store; throws `invalid_destination` when the policy refuses it. */
 export function acceptUrl(raw: string, policy: EgressPolicy): string {
@@ -17,30 +18,21 @@ export function acceptSecret(given: string | undefined): string {
   if (given === undefined) return generateSecret();
   const verdict = parseSecret(given);
   if (verdict.ok) return given;
-  throw new AppError('validation_failed', 'The secret is not acceptable.', {
-    details: [{ field: 'secret', reason: verdict.reason }],
-  });
+  throw refuseField('secret', `must be well formed: ${verdict.reason}`);
 }
 
 /** The subscription entries to store; throws `validation_failed` for a malformed list. */
 export function acceptEventTypes(asked: readonly string[] | null): readonly string[] {
   const entries = readEventTypes(asked);
   if (entries !== null) return entries;
-  throw new AppError(
-    'validation_failed',
-    'event_types takes at most 100 entries of dot-separated segments, each [A-Za-z0-9_-] or *; waybill. events by name only.',
-    { details: [{ field: 'event_types', reason: 'malformed' }] },
+  throw refuseField(
+    'event_types',
+    'must be at most 100 entries of dot-separated segments, each [A-Za-z0-9_-] or *; waybill. events by name only',
   );
 }
 
 /** Throws `validation_failed` for a description that is too long or holds control characters. */
 export function acceptDescription(text: string): string {
   if (text.length <= 500 && !/[\p{Cc}\p{Cs}]/u.test(text)) return text;
-  throw new AppError(
-    'validation_failed',
-    'A description has at most 500 characters and no control characters.',
-    {
-      details: [{ field: 'description', reason: 'invalid' }],
-    },
-  );
+  throw refuseField('description', 'must have at most 500 characters and no control characters');
 }

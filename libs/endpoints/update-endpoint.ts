@@ -1,8 +1,12 @@
+import { isDeepStrictEqual } from 'node:util';
 import { IsNull, type DataSource, type EntityManager } from 'typeorm';
 import type { EgressPolicy } from '#egress';
 import { AppError } from '#runtime';
+import { closeCircuit, deleteCircuit, resetCircuit } from './circuit.js';
 import { acceptDescription, acceptEventTypes, acceptUrl } from './endpoint-input.js';
 import { Endpoint, type EndpointStatus } from './endpoint.entity.js';
+import { deleteRateTokens } from './rate-tokens.js';
+import type { DeliveryPolicy } from './read-delivery-policy.js';
 import { findEndpoint, type SubscribedEndpoint } from './read-endpoint.js';
 import { readSubscriptions, replaceSubscriptions } from './subscriptions.js';
 
@@ -12,6 +16,7 @@ export interface EndpointChange {
   readonly description?: string;
   readonly eventTypes?: readonly string[] | null;
   readonly status?: EndpointStatus;
+  readonly delivery?: Partial<DeliveryPolicy>;
 }
 
 /** Says whether a version is one the caller expects. */
@@ -19,7 +24,8 @@ export type VersionExpectation = (version: number) => boolean;
 
 /**
  * Changes an endpoint under a row lock: of two that expect the same version one succeeds, the other gets
- * `stale_version`. A new URL is a new revision; any real change is a new version.
+ * `stale_version`. A new URL is a new revision; any real change is a new version. Whoever enables an endpoint, even one
+ * that is enabled, says that it works again: its circuit closes.
  */
 export async function updateEndpoint(
   source: DataSource,
@@ -34,22 +40,39 @@ export async function updateEndpoint(
   return source.transaction(async (tx) => {
     const before = await lockEndpoint(tx, tenantId, endpointId, options.expects);
     const subscribed = eventTypes !== undefined && (await resubscribe(tx, before, eventTypes));
-    const moved = url !== undefined && url !== before.url;
-    const changed = {
-      ...(moved ? { url, revision: before.revision + 1 } : {}),
-      ...(description !== undefined && description !== before.description ? { description } : {}),
-      ...(change.status !== undefined && change.status !== before.status ? { status: change.status } : {}),
+    const asked = {
+      ...given({ url, description, status: change.status }),
+      // A person's word replaces what Waybill found.
+      ...(change.status === undefined ? {} : { disabledReason: null }),
+      ...change.delivery,
     };
+    const changed = differing(before, asked);
     if (subscribed || Object.keys(changed).length > 0) {
+      const revision = before.revision + ('url' in changed ? 1 : 0);
       await tx
         .getRepository(Endpoint)
         .update(
           { tenantId, id: endpointId },
-          { ...changed, version: before.version + 1, updatedAt: () => 'now()' },
+          { ...changed, revision, version: before.version + 1, updatedAt: () => 'now()' },
         );
     }
+    if (change.status === 'enabled') await resetCircuit(tx, tenantId, endpointId);
+    else if (changed.circuitFailures === 0) await closeCircuit(tx, tenantId, endpointId);
+    if (changed.ratePerSecond === null) await deleteRateTokens(tx, tenantId, endpointId);
     return findEndpoint(tx, tenantId, endpointId);
   });
+}
+
+/** Of what is asked for, the part that is not so already. */
+function differing(before: Endpoint, asked: Partial<Endpoint>): Partial<Endpoint> {
+  const entries = Object.entries(asked) as [keyof Endpoint, unknown][];
+  return Object.fromEntries(entries.filter(([name, value]) => !isDeepStrictEqual(value, before[name])));
+}
+
+function given<Fields extends object>(fields: Fields): Partial<Fields> {
+  return Object.fromEntries(
+    Object.entries(fields).filter(([, value]) => value !== undefined),
+  ) as Partial<Fields>;
 }
 
 /**
@@ -65,6 +88,8 @@ export async function deleteEndpoint(
   await source.transaction(async (tx) => {
     const before = await lockEndpoint(tx, tenantId, endpointId, options.expects);
     await replaceSubscriptions(tx, tenantId, endpointId, []);
+    await deleteCircuit(tx, tenantId, endpointId);
+    await deleteRateTokens(tx, tenantId, endpointId);
     await tx
       .getRepository(Endpoint)
       .update(

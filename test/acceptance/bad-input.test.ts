@@ -378,6 +378,18 @@ describe('a body', () => {
     ['__proto__', '{"url":"http://127.0.0.1/","__proto__":{"status":"paused"}}', 422, 'unknown_field'],
     ['constructor', '{"url":"http://127.0.0.1/","constructor":{"prototype":{}}}', 422, 'unknown_field'],
     ['toString', '{"url":"http://127.0.0.1/","toString":1}', 422, 'unknown_field'],
+    [
+      'constructor in a field',
+      '{"url":"http://127.0.0.1/","event_types":[{"constructor":1}]}',
+      422,
+      'validation_failed',
+    ],
+    [
+      'an object of constructor',
+      '{"url":"http://127.0.0.1/","status":{"constructor":1}}',
+      422,
+      'validation_failed',
+    ],
     ['a field twice', '{"url":"http://127.0.0.1/","url":"http://127.0.0.1/"}', 400, 'duplicate_field'],
     ['a list around it', '[{"url":"http://127.0.0.1/"}]', 422, 'validation_failed'],
     ['no JSON', 'url=http://127.0.0.1/', 400, 'invalid_json'],

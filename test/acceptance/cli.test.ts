@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
+import { examine } from '../../apps/cli/src/doctor.js';
 import { createClient } from '../support/api-client.js';
 import { bootApi, bootDispatcher, runCli, stopEverything } from '../support/apps.js';
 import { createEmptyDatabase, type TestDatabase } from '../support/database.js';
@@ -88,6 +89,16 @@ describe('the command line', () => {
     expect([late.code, late.stderr]).toEqual([0, '']);
     expect(late.stdout).not.toMatch(/^(warn|fail)/m);
     expect(late.stdout).toMatch(/^ok +schema:/m);
+    expect(late.stdout).toMatch(/^ok +endpoints: 1 endpoint\(s\), 0 circuit\(s\) open, 0 disabled/m);
+
+    // The lease is made shorter than what an endpoint was allowed before.
+    await database.pool.query('update waybill.endpoints set attempt_timeout_ms = 58001');
+    const findings = await examine({ DATABASE_URL: database.url });
+    expect(findings.at(-1)).toEqual({
+      check: 'endpoints',
+      status: 'warn',
+      message: expect.stringContaining('1 with a timeout over the 58000 ms'),
+    });
     await receiver.close();
   });
 

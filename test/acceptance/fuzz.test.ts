@@ -102,6 +102,14 @@ const FIELDS = [
   'event_types',
   'status',
   'secret',
+  'retry',
+  'schedule_seconds',
+  'preset',
+  'max_attempts',
+  'timeout',
+  'total_ms',
+  'rate_per_second',
+  'circuit',
   'consumer',
   '__proto__',
   'constructor',
@@ -128,9 +136,16 @@ const GOOD_BODIES: readonly (readonly [path: RegExp, body: object])[] = [
   ],
   [
     /^\/v1\/endpoints(\?|$)/,
-    { url: 'http://127.0.0.1:8080/x', description: 'd', event_types: ['never.*'], status: 'paused' },
+    {
+      url: 'http://127.0.0.1:8080/x',
+      description: 'd',
+      event_types: ['never.*'],
+      status: 'paused',
+      retry: { schedule_seconds: [1, 2], jitter: 'full' },
+      circuit: { failures: 3 },
+    },
   ],
-  [/^\/v1\/endpoints\//, { status: 'enabled' }],
+  [/^\/v1\/endpoints\//, { status: 'enabled', retry: { preset: 'form' }, timeout: { total_ms: 900 } }],
 ];
 
 function oddBody(random: SeededRandom, path: string): Buffer | undefined {

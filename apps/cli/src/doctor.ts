@@ -1,10 +1,10 @@
 import { countPartitionDays, measureQueue } from '#outbox';
-import { AppError, assertSchemaRevision, readConfig, type Queryable } from '#runtime';
+import { AppError, assertSchemaRevision, readConfig, RECORD_MARGIN_MS, type Queryable } from '#runtime';
 import { openPool } from './with-source.js';
 
 /** One line of the doctor's report. */
 export interface Finding {
-  readonly check: 'config' | 'database' | 'schema' | 'partitions' | 'clock' | 'queue';
+  readonly check: 'config' | 'database' | 'schema' | 'partitions' | 'clock' | 'queue' | 'endpoints';
   readonly status: 'ok' | 'warn' | 'fail';
   readonly message: string;
 }
@@ -31,7 +31,9 @@ export async function examine(env: Environment): Promise<readonly Finding[]> {
     if (schema.status === 'fail') return [config, database, schema, clock];
     const partitions = await ask('partitions', () => examinePartitions(pool));
     const queue = await ask('queue', () => examineQueue(pool));
-    return [config, database, schema, partitions, clock, queue];
+    if (config.status === 'fail') return [config, database, schema, partitions, clock, queue];
+    const endpoints = await ask('endpoints', () => examineEndpoints(pool, readConfig(env).leaseMs));
+    return [config, database, schema, partitions, clock, queue, endpoints];
   } finally {
     await pool.end();
   }
@@ -104,4 +106,18 @@ async function examineQueue(db: Queryable): Promise<Finding> {
     status: age >= OLDEST_DUE_WARN_SECONDS ? 'warn' : 'ok',
     message: `${owed} owed, ${queue.due} due, ${queue.inProgress} under way, ${queue.held} held, ${queue.dead} dead; the oldest due for ${age} s`,
   };
+}
+
+/** A lease that was made shorter later may no longer hold what an endpoint was allowed. */
+async function examineEndpoints(db: Queryable, leaseMs: number): Promise<Finding> {
+  // Loading it costs 150 ms of CPU, which every other command would pay too.
+  const { measureEndpoints } = await import('#endpoints');
+  const timeoutMaxMs = leaseMs - RECORD_MARGIN_MS;
+  const { total, gone, failing, circuitsOpen, tooSlow } = await measureEndpoints(db, timeoutMaxMs);
+  const message =
+    `${total} endpoint(s), ${circuitsOpen} circuit(s) open, ${gone + failing} disabled by Waybill ` +
+    `(${gone} gone, ${failing} failing)`;
+  if (tooSlow === 0) return { check: 'endpoints', status: 'ok', message };
+  const fault = `${tooSlow} with a timeout over the ${timeoutMaxMs} ms that WAYBILL_LEASE_MS leaves an attempt`;
+  return { check: 'endpoints', status: 'warn', message: `${message}; ${fault}` };
 }

@@ -1,4 +1,4 @@
-import { ArrayMaxSize, IsArray, IsIn, IsString, ValidateIf } from 'class-validator';
+import { Allow, ArrayMaxSize, IsArray, IsIn, IsString, ValidateIf } from 'class-validator';
 import { ENDPOINT_STATUSES, SUBSCRIPTION_ENTRIES_MAX, type EndpointStatus } from '#endpoints';
 
 const given = (field: 'description' | 'status' | 'secret') =>
@@ -6,26 +6,45 @@ const given = (field: 'description' | 'status' | 'secret') =>
 
 /** The body of POST /v1/endpoints. */
 export class CreateEndpointDto {
-  @IsString()
+  @IsString({ message: 'must be a string' })
   url!: string;
 
   @given('description')
-  @IsString()
+  @IsString({ message: 'must be a string' })
   description?: string;
 
   /** Null and an empty list mean all event types. */
   @ValidateIf((body: CreateEndpointDto) => body.event_types !== undefined && body.event_types !== null)
-  @IsString({ each: true })
-  @ArrayMaxSize(SUBSCRIPTION_ENTRIES_MAX)
+  @IsString({ each: true, message: 'must be a list of strings' })
+  @ArrayMaxSize(SUBSCRIPTION_ENTRIES_MAX, { message: `must be at most ${SUBSCRIPTION_ENTRIES_MAX} entries` })
   // The lowest is checked first, and only the first failure is told.
-  @IsArray()
+  @IsArray({ message: 'must be a list of strings' })
   event_types?: string[] | null;
 
   @given('status')
-  @IsIn(ENDPOINT_STATUSES)
+  @IsIn(ENDPOINT_STATUSES, { message: `must be one of ${ENDPOINT_STATUSES.join(', ')}` })
   status?: EndpointStatus;
 
   @given('secret')
-  @IsString()
+  @IsString({ message: 'must be a string' })
   secret?: string;
+
+  // readDeliveryPolicy checks these, to the last field in them.
+  @Allow()
+  retry?: unknown;
+
+  @Allow()
+  max_age_seconds?: unknown;
+
+  @Allow()
+  timeout?: unknown;
+
+  @Allow()
+  rate_per_second?: unknown;
+
+  @Allow()
+  concurrency?: unknown;
+
+  @Allow()
+  circuit?: unknown;
 }

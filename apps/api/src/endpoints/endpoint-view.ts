@@ -1,5 +1,6 @@
 import { formatId } from '#runtime';
 import type { SubscribedEndpoint } from '#endpoints';
+import { deliveryPolicyView } from './delivery-policy-view.js';
 
 /** An endpoint as the API shows it; never with a secret. */
 export function endpointView({ endpoint, eventTypes }: SubscribedEndpoint) {
@@ -9,6 +10,8 @@ export function endpointView({ endpoint, eventTypes }: SubscribedEndpoint) {
     description: endpoint.description,
     event_types: eventTypes,
     status: endpoint.status,
+    disabled_reason: endpoint.disabledReason,
+    ...deliveryPolicyView(endpoint),
     revision: endpoint.revision,
     version: endpoint.version,
     created_at: endpoint.createdAt.toISOString(),

@@ -12,7 +12,15 @@ import {
   Res,
 } from '@nestjs/common';
 import type { Response } from 'express';
-import { createEndpoint, deleteEndpoint, findEndpoint, listEndpoints, updateEndpoint } from '#endpoints';
+import {
+  createEndpoint,
+  deleteEndpoint,
+  findEndpoint,
+  listEndpoints,
+  readCircuit,
+  readDeliveryPolicy,
+  updateEndpoint,
+} from '#endpoints';
 import { formatId, parseId } from '#runtime';
 import type { KeyHolder } from '#tenants';
 import { ApiContext } from '../api-context.js';
@@ -20,6 +28,7 @@ import { CurrentKey, RequireScope } from '../auth/require-scope.js';
 import { etagOf, expectationOf } from '../http/if-match.js';
 import { JsonBody } from '../http/json-body.interceptor.js';
 import { readPage, toPage } from '../http/page.js';
+import { circuitStateView } from './circuit-state-view.js';
 import { CreateEndpointDto } from './create-endpoint.dto.js';
 import { endpointView } from './endpoint-view.js';
 import { ListEndpointsDto } from './list-endpoints.dto.js';
@@ -40,13 +49,14 @@ export class EndpointsController {
     @Body() body: CreateEndpointDto,
     @Res({ passthrough: true }) response: Response,
   ) {
-    const { source, egressPolicy } = this.context;
+    const { config, source, egressPolicy } = this.context;
     const input = {
       url: body.url,
       description: body.description,
       eventTypes: body.event_types,
       status: body.status,
       secret: body.secret,
+      delivery: readDeliveryPolicy(body, config),
     };
     const { endpoint, secret } = await createEndpoint(source, key.tenantId, input, egressPolicy);
     response.setHeader('location', `/v1/endpoints/${formatId('endpoint', endpoint.endpoint.id)}`);
@@ -72,9 +82,12 @@ export class EndpointsController {
     @Param('id') id: string,
     @Res({ passthrough: true }) response: Response,
   ) {
-    const found = await findEndpoint(this.context.source.manager, key.tenantId, parseId('endpoint', id));
+    const { source, readPool } = this.context;
+    const endpointId = parseId('endpoint', id);
+    const found = await findEndpoint(source.manager, key.tenantId, endpointId);
+    const circuit = await readCircuit(readPool, key.tenantId, endpointId);
     response.setHeader('etag', etagOf(found.endpoint.version));
-    return endpointView(found);
+    return { ...endpointView(found), circuit_state: circuitStateView(circuit) };
   }
 
   @Patch(':id')
@@ -93,6 +106,7 @@ export class EndpointsController {
       description: body.description,
       eventTypes: body.event_types,
       status: body.status,
+      delivery: readDeliveryPolicy(body, this.context.config),
     };
     const changed = await updateEndpoint(this.context.source, key.tenantId, endpointId, change, {
       policy: this.context.egressPolicy,

@@ -13,13 +13,20 @@ import { AppError, type Config } from '#runtime';
 import { ApiContext } from '../api-context.js';
 import { readBody } from './read-body.js';
 import { stateOf } from './request-state.js';
-import { scanJson } from './scan-json.js';
+import { OBJECT_LIMITS, scanJson, type ScanLimits } from './scan-json.js';
 
 /** What a route's body is: a small object that is parsed, or events whose bytes the controller reads itself. */
 export type BodyKind = 'object' | 'event' | 'batch';
 
 const BODY_KIND = 'waybill:body-kind';
 const OBJECT_BYTES_MAX = 65_536;
+
+/** All of a small object is parsed, so none of it may be given twice; it has no room for more items. */
+const SMALL_OBJECT_LIMITS: ScanLimits = {
+  ...OBJECT_LIMITS,
+  itemsMax: OBJECT_BYTES_MAX,
+  captureDepth: OBJECT_LIMITS.depthMax,
+};
 
 /** What the envelope around a payload may take. */
 const ENVELOPE_BYTES_MAX = 65_536;
@@ -50,8 +57,10 @@ export class JsonBodyInterceptor implements NestInterceptor {
     const bytes = await readBody(request, bytesMax(kind, this.context.config));
     stateOf(request).body = bytes;
     if (kind !== 'object') return;
-    if (scanJson(bytes).kind !== 'object')
-      throw new AppError('validation_failed', 'The body must be a JSON object.');
+    if (scanJson(bytes, SMALL_OBJECT_LIMITS).kind !== 'object') {
+      const details = [{ field: 'body', reason: 'must be an object' }];
+      throw new AppError('validation_failed', 'The body must be a JSON object.', { details });
+    }
     request.body = JSON.parse(bytes.toString('utf8')) as unknown;
   }
 }
