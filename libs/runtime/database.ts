@@ -45,6 +45,11 @@ export interface PoolOptions {
   readonly lockTimeoutMs: number;
   /** Queue statements are planned once for all arrays: (40 partitions: 83 → 9 ms a record). */
   readonly genericPlans?: boolean;
+  /**
+   * Rows are to come in an index's order: before the first ANALYZE a claim read an endpoint's whole backlog through the
+   * primary key and sorted it (300,000 due rows: 229 ms against 9).
+   */
+  readonly indexOrder?: boolean;
   /** Called for a connection that breaks while idle; the pool replaces it. */
   readonly onIdleError: (error: Error) => void;
 }
@@ -65,6 +70,7 @@ export function createPool(options: PoolOptions): pg.Pool {
     '-c timezone=UTC',
   ];
   if (options.genericPlans) settings.push('-c plan_cache_mode=force_generic_plan');
+  if (options.indexOrder) settings.push('-c enable_sort=off');
   const pool = new pg.Pool({
     connectionString: options.url,
     max: options.max,

@@ -2,17 +2,22 @@ import { randomUUID } from 'node:crypto';
 
 import {
   acceptEvents,
+  announceEvents,
   cancelDeleted,
   claimDeliveries,
   countPartitionDays,
   countQueueBlocks,
   createHints,
+  disableFailing,
   discoverEndpoints,
+  dropReplica,
+  ensureCircuits,
   type EndpointRef,
   type EventInput,
   expireDeliveries,
   findLapsedClaims,
   giveBackDeliveries,
+  keepReplica,
   listDeadLetters,
   listDeliveries,
   listEvents,
@@ -108,6 +113,7 @@ async function claimAndRecord(db: Queryable, endpoints: readonly EndpointRef[]):
   const { deliveries } = await claimDeliveries(db, quotas, claim);
   if (deliveries.length !== endpoints.length) throw new Error(`claimed ${deliveries.length}`);
   const [first, second, third, ...rest] = deliveries;
+  await ensureCircuits(db, endpoints);
   await recordAttempts(db, [
     settleClaim(first!, 'succeeded'),
     settleClaim(second!, 'failed'),
@@ -143,6 +149,11 @@ async function lookAfter(db: Queryable): Promise<void> {
   await findLapsedClaims(db, blocks, 100);
   await expireDeliveries(db, blocks, 100);
   await purgeIdempotencyKeys(db, 100);
+  await disableFailing(db, { failingMs: DAY_MS, limit: 100 });
+  await announceEvents(db, { limit: 100, maxAgeMs: DAY_MS });
+  const replicaId = randomUUID();
+  await keepReplica(db, replicaId, { tenantsAtCap: [], endpointsAtCap: [], slotsFull: false });
+  await dropReplica(db, replicaId);
   await measureQueue(db);
   await countPartitionDays(db);
   const hints = createHints(db, (error) => {

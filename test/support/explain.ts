@@ -48,6 +48,7 @@ export async function explainingClient(
     `set auto_explain.log_format = 'json'`,
     'set client_min_messages = log',
     `set plan_cache_mode = ${plans}`,
+    ...(plans === 'force_generic_plan' ? ['set enable_sort = off'] : []),
   ]) {
     await client.query(setting);
   }

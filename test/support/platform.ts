@@ -19,6 +19,8 @@ export const BRISK: Environment = {
   WAYBILL_RETRY_SCHEDULE: '0.1,0.1,0.1,0.1',
   WAYBILL_RETRY_JITTER: '0',
   WAYBILL_POLL_MS: '50',
+  // Tests of attempts and retries fail five times and more in a row.
+  WAYBILL_CIRCUIT_FAILURES: '0',
 };
 
 /** The attempts that BRISK allows. */

@@ -73,6 +73,7 @@ export class Engine {
       statementTimeoutMs: 5_000,
       lockTimeoutMs: 2_000,
       genericPlans: true,
+      indexOrder: true,
       onIdleError: (error) => logger.warn({ event: 'database.connection_lost', err: error }),
     });
     this.hints = createHints(this.db, (error) => logger.warn({ event: 'hint.failed', err: error }));
