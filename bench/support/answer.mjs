@@ -1,0 +1,16 @@
+import process from 'node:process';
+
+/** For a bench's child process: answers what the parent asks by name, says that it is ready, ends with the parent. */
+export function answer(handlers) {
+  process.on('message', async ({ id, name, input }) => {
+    try {
+      process.send({ id, output: await handlers[name](input) });
+    } catch (error) {
+      process.send({ id, error: error.stack ?? String(error) });
+    }
+  });
+  process.on('disconnect', () => process.exit(0));
+  process.on('SIGTERM', () => process.exit(0));
+  process.on('SIGINT', () => undefined);
+  process.send({ type: 'ready' });
+}
