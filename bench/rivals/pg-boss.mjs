@@ -1,4 +1,5 @@
-// pg-boss 10, bare: loops that fetch a batch, sign and send it, and complete it. Nothing else is recorded.
+// pg-boss 10, bare: loops that fetch a batch, sign and send it, and complete it. Nothing else is recorded. Every fetch
+// sorts all that waits, so it takes large batches to get anywhere: 32 at a time gave 440 deliveries/s, 512 ten times that.
 import pg from 'pg';
 import PgBoss from 'pg-boss';
 import { answer } from '../support/answer.mjs';
@@ -6,7 +7,8 @@ import { BACKLOG_JOBS, requestOf } from './backlog-jobs.mjs';
 import { sendSigned } from './send-signed.mjs';
 
 const QUEUE = 'deliver';
-const LOOPS = 4;
+const LOOPS = 2;
+const FETCH_AT_ONCE = 512;
 const INSERT_AT_ONCE = 5_000;
 
 let boss;
@@ -31,14 +33,16 @@ answer({
   },
 });
 
-async function workOn(batchSize) {
+async function workOn(inFlight) {
   for (;;) {
-    const jobs = await boss.fetch(QUEUE, { batchSize });
+    const jobs = await boss.fetch(QUEUE, { batchSize: FETCH_AT_ONCE, priority: false });
     if (jobs.length === 0) return;
-    await Promise.all(jobs.map((job) => sendSigned(requestOf(job.data))));
-    await boss.complete(
-      QUEUE,
-      jobs.map((job) => job.id),
-    );
+    const ids = jobs.map((job) => job.id);
+    await Promise.all(Array.from({ length: inFlight }, () => sendOn(jobs)));
+    await boss.complete(QUEUE, ids);
   }
+}
+
+async function sendOn(jobs) {
+  for (let job = jobs.pop(); job !== undefined; job = jobs.pop()) await sendSigned(requestOf(job.data));
 }
