@@ -38,32 +38,40 @@ export async function seedEndpoints(db, { tenantIds, count, urls, subscribed = f
 
 /**
  * Makes `count` events with one delivery each, dealt out over the endpoints in turn and a millisecond apart, the last
- * due now: or, with `dueInMs`, that much later. As acceptEvents would have stored them.
+ * due now: or, with `dueInMs`, that much later. As acceptEvents would have stored them; `queueOnly` leaves out the
+ * rows in deliveries, which no claim reads.
  */
-export async function seedBacklog(db, { endpoints, count, payloadBytes = 300, dueInMs = 0 }) {
+export async function seedBacklog(
+  db,
+  { endpoints, count, payloadBytes = 300, dueInMs = 0, queueOnly = false },
+) {
+  const deliveryId = queueOnly ? 'gen_random_uuid()' : 'waybill.derived_id(event_id, endpoint_id)';
   await db.query(
     `create unlogged table public.seed as
-     select waybill.event_id(now() - ($1 - n) * interval '1 millisecond', gen_random_uuid()) as event_id,
-       ($2::uuid[])[1 + n % cardinality($2::uuid[])] as tenant_id,
-       ($3::uuid[])[1 + n % cardinality($3::uuid[])] as endpoint_id,
-       now() - ($1 - n) * interval '1 millisecond' as created_at,
-       now() - ($1 - n) * interval '1 millisecond' + $4 * interval '1 millisecond' as due_at,
-       convert_to(rpad('{"event":"${EVENT_TYPE}","n":' || n || ',"text":"', $5 - 2, 'waybill ') || '"}', 'UTF8') as payload
-     from generate_series(0, $1::integer - 1) n`,
+     select *, ${deliveryId} as delivery_id, created_at + $4 * interval '1 millisecond' as due_at
+     from (
+       select waybill.event_id(now() - ($1 - n) * interval '1 millisecond', gen_random_uuid()) as event_id,
+         ($2::uuid[])[1 + n % cardinality($2::uuid[])] as tenant_id,
+         ($3::uuid[])[1 + n % cardinality($3::uuid[])] as endpoint_id,
+         now() - ($1 - n) * interval '1 millisecond' as created_at,
+         convert_to(rpad('{"event":"${EVENT_TYPE}","n":' || n || ',"text":"', $5 - 2, 'waybill ') || '"}', 'UTF8') as payload
+       from generate_series(0, $1::integer - 1) n
+       offset 0
+     ) made`,
     [count, endpoints.map((one) => one.tenant_id), endpoints.map((one) => one.id), dueInMs, payloadBytes],
   );
   await db.query(`
     insert into waybill.events (tenant_id, id, event_type, payload, content_type, target_count, created_at)
     select tenant_id, event_id, '${EVENT_TYPE}', payload, 'application/json', 1, created_at from public.seed`);
-  await db.query(`
-    insert into waybill.deliveries (tenant_id, event_id, endpoint_id, id, state, endpoint_revision, created_at, expires_at)
-    select tenant_id, event_id, endpoint_id, waybill.derived_id(event_id, endpoint_id), 'pending', 1, created_at,
-      due_at + interval '14 days'
-    from public.seed`);
+  if (!queueOnly) {
+    await db.query(`
+      insert into waybill.deliveries (tenant_id, event_id, endpoint_id, id, state, endpoint_revision, created_at, expires_at)
+      select tenant_id, event_id, endpoint_id, delivery_id, 'pending', 1, created_at, due_at + interval '14 days'
+      from public.seed`);
+  }
   await db.query(`
     insert into waybill.delivery_queue (tenant_id, event_id, endpoint_id, delivery_id, due_at, expires_at, payload_bytes)
-    select tenant_id, event_id, endpoint_id, waybill.derived_id(event_id, endpoint_id), due_at,
-      due_at + interval '14 days', octet_length(payload)
+    select tenant_id, event_id, endpoint_id, delivery_id, due_at, due_at + interval '14 days', octet_length(payload)
     from public.seed`);
   await db.query('drop table public.seed');
 }
