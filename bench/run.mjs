@@ -45,14 +45,14 @@ async function run(name) {
     `${name}: ratios and figures`,
     Object.entries({ ...report.ratios, ...report.absolute }).map(([what, value]) => ({ what, value })),
   );
-  if (!options.smoke || options.names.length === 1) await closePostgres();
+  if (!options.smoke) await closePostgres();
   if (options.save) save(report);
   if (options.json) console.log(JSON.stringify(report));
 }
 
 // A smoke of all benches shares one server, since making one takes as long as the rest of a smoke.
 async function openPostgres() {
-  return (open ??= await startPostgres());
+  return (open ??= await startPostgres({ durable: !options.smoke }));
 }
 
 async function closePostgres() {

@@ -18,15 +18,18 @@ const SETTINGS = {
 };
 const TEMPLATE = 'bench_template';
 
-/** Starts the bench's own PostgreSQL in a folder of its own. `close` stops it and removes the folder. */
-export async function startPostgres() {
+/**
+ * Starts the bench's own PostgreSQL in a folder of its own. `close` stops it and removes the folder. Only a smoke, which
+ * measures nothing, runs without `durable`.
+ */
+export async function startPostgres({ durable }) {
   const folder = mkdtempSync(join(tmpdir(), 'waybill-bench-'));
   const removeFolder = onCleanUp(() => rmSync(folder, { recursive: true, force: true }));
   // Under root the server runs as another account, which has to pass through here.
   chmodSync(folder, 0o755);
   const server = await startEmbeddedPostgres({
     dataDir: join(folder, 'postgres'),
-    durable: true,
+    durable,
     settings: SETTINGS,
   });
   const stopServer = onCleanUp(() => server.stop());
@@ -49,7 +52,7 @@ export async function startPostgres() {
       const pool = createBenchPool(url);
       const drop = onCleanUp(async () => {
         await pool.end();
-        await admin(`drop database ${name} with (force)`);
+        if (durable) await admin(`drop database ${name} with (force)`);
       });
       return { url, pool, drop };
     },
