@@ -85,8 +85,9 @@ async function openStage(postgres, probe) {
     db: database.pool,
     apiUrl: api.url,
     key,
+    dispatcher: null,
     async close() {
-      await api.stop();
+      await Promise.all([api.stop(), this.dispatcher?.stop()]);
       await database.drop();
     },
   };
@@ -94,7 +95,7 @@ async function openStage(postgres, probe) {
 
 async function measureBystander({ stage, receiver, probe, size }, { mode, tenants }) {
   await seedTrouble(stage.db, { tenants, due: size.due, urls: await receiver.open(tenants, mode) });
-  const dispatcher = await startApp('dispatcher', stage.databaseUrl, STOP_AT_ONCE);
+  stage.dispatcher ??= await startApp('dispatcher', stage.databaseUrl, STOP_AT_ONCE);
   const load = {
     apiUrl: stage.apiUrl,
     key: stage.key,
@@ -102,9 +103,7 @@ async function measureBystander({ stage, receiver, probe, size }, { mode, tenant
     patienceMs: size.patienceMs,
   };
   await probe.publish({ ...load, ms: size.warmUpMs });
-  const waitedMs = await probe.publish({ ...load, ms: size.ms });
-  await dispatcher.stop();
-  return waitedMs;
+  return probe.publish({ ...load, ms: size.ms });
 }
 
 /**
