@@ -1,0 +1,66 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { processCpuUs, treeCpuUs } from './measure-cpu.mjs';
+
+const LOOK_MS = 20;
+const PATIENCE_MS = 60_000;
+const LAST_RECORD = `select /* by the bench */ extract(epoch from max(recorded_at))::double precision * 1000 as ms from waybill.attempts`;
+const OWED = 'select /* by the bench */ exists (select from waybill.delivery_queue) as owed';
+const WAL = 'select /* by the bench */ pg_current_wal_insert_lsn() as lsn';
+const STATEMENTS = `
+select coalesce(sum(calls), 0)::double precision as calls from pg_stat_statements
+where dbid = (select oid from pg_database where datname = current_database()) and query not like '%/* by the bench */%'`;
+
+/**
+ * Lets `senders` (started by `start`) deliver until `count` requests came or `boxMs` is over, and says what it took:
+ * deliveries a second from the first arrival to the last (or, where everything is recorded, to the last record), and
+ * processor time by process. With `drained` it waits until nothing is owed any more.
+ */
+export async function measureDeliveries({ postgres, db, receiver, count, boxMs, drained = false, start }) {
+  await receiver.reset();
+  await db.query('select pg_stat_statements_reset()');
+  const { rows: before } = await db.query(WAL);
+  const senders = await start();
+  const cpuBefore = cpuOf({ postgres, receiver, senders });
+  const arrivals = await untilArrived(receiver, count, boxMs);
+  if (drained) await untilNothingIsOwed(db);
+  const cpuAfter = cpuOf({ postgres, receiver, senders });
+  const { rows: statements } = await db.query(STATEMENTS);
+  const { rows: wal } = await db.query('select pg_current_wal_insert_lsn() - $1 as bytes', [before[0].lsn]);
+  const recordedMs = drained ? (await db.query(LAST_RECORD)).rows[0].ms : 0;
+  const perDelivery = (total) => total / arrivals.count;
+  return {
+    perSecond: arrivals.count / ((Math.max(arrivals.lastMs, recordedMs) - arrivals.firstMs) / 1000),
+    nodeUs: perDelivery(cpuAfter.senders - cpuBefore.senders),
+    postgresUs: perDelivery(cpuAfter.postgres - cpuBefore.postgres),
+    receiverUs: perDelivery(cpuAfter.receiver - cpuBefore.receiver),
+    statements: perDelivery(statements[0].calls),
+    walBytes: perDelivery(Number(wal[0].bytes)),
+  };
+}
+
+async function untilArrived(receiver, count, boxMs) {
+  const startedAt = performance.now();
+  for (;;) {
+    const arrivals = await receiver.arrivals();
+    const waitedMs = performance.now() - startedAt;
+    if (arrivals.count >= count || (arrivals.count > 1 && waitedMs > boxMs)) return arrivals;
+    if (waitedMs > PATIENCE_MS + boxMs) throw new Error(`only ${arrivals.count} of ${count} deliveries came`);
+    await delay(LOOK_MS);
+  }
+}
+
+async function untilNothingIsOwed(db) {
+  const deadline = performance.now() + PATIENCE_MS;
+  while ((await db.query(OWED)).rows[0].owed) {
+    if (performance.now() > deadline) throw new Error('the last deliveries were not recorded');
+    await delay(LOOK_MS);
+  }
+}
+
+function cpuOf({ postgres, receiver, senders }) {
+  return {
+    senders: senders.reduce((sum, { pid }) => sum + processCpuUs(pid), 0),
+    postgres: treeCpuUs(postgres.pid),
+    receiver: processCpuUs(receiver.pid),
+  };
+}
