@@ -3,7 +3,7 @@ FROM node:24.21.0-slim AS build
 WORKDIR /src
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts
-COPY nest-cli.json tsconfig.json ./
+COPY .swcrc nest-cli.json tsconfig.json ./
 COPY apps ./apps
 COPY libs ./libs
 COPY migrations ./migrations

@@ -16,7 +16,7 @@ import { fileURLToPath } from 'node:url';
 import { withFolderLock } from './folder-lock.mjs';
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
-const SOURCES = ['apps', 'libs', 'migrations', 'package.json', 'tsconfig.json', 'nest-cli.json'];
+const SOURCES = ['apps', 'libs', 'migrations', 'package.json', 'tsconfig.json', 'nest-cli.json', '.swcrc'];
 const STAMP = join(ROOT, 'dist', '.built');
 const OLDEST_NODE = [20, 19];
 
