@@ -19,16 +19,21 @@ const HELP = `npm run bench -- NAME [options]
 
 const options = readOptions();
 let open = null;
-onStopSignal(() => void cleanUp().finally(() => process.exit(130)));
+let interrupted = false;
+onStopSignal(() => {
+  interrupted = true;
+  void cleanUp().finally(() => process.exit(130));
+});
 try {
   for (const name of options.names) await run(name);
 } catch (error) {
-  process.stderr.write(`${error.stack}\n`);
+  // What is being ended fails in all sorts of ways.
+  if (!interrupted) process.stderr.write(`${error.stack}\n`);
   process.exitCode = 1;
 } finally {
   await cleanUp();
 }
-process.exit();
+process.exit(interrupted ? 130 : process.exitCode);
 
 async function run(name) {
   const { bench } = await import(`./${name}.mjs`);

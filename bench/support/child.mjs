@@ -1,7 +1,5 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, openSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -10,6 +8,7 @@ import { onCleanUp } from './cleanup.mjs';
 const BENCH = fileURLToPath(new URL('..', import.meta.url));
 const DIST = fileURLToPath(new URL('../../dist', import.meta.url));
 const STOP_MS = 5_000;
+const ERROR_CHARACTERS = 2_000;
 // What would turn a child into something else than it is in production, or point it at another database.
 const NOT_INHERITED = /^(WAYBILL_|DATABASE_URL$|PG[A-Z]+$|VITEST|NODE_ENV$|NODE_OPTIONS$)/;
 
@@ -31,24 +30,19 @@ export function startApp(name, databaseUrl, env = {}) {
 }
 
 async function startChild(entry, env) {
-  const errorPath = join(tmpdir(), `waybill-bench-${process.pid}-${performance.now()}.err`);
-  const errorFile = openSync(errorPath, 'w', 0o600);
   const child = spawn(process.execPath, [entry], {
     env: { ...inherited(), ...env },
     // It ends when the channel does, so it cannot outlive this process.
-    stdio: ['ignore', 'ignore', errorFile, 'ipc'],
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   });
-  closeSync(errorFile);
+  let said = '';
+  child.stderr.on('data', (chunk) => (said = (said + chunk).slice(-ERROR_CHARACTERS)));
   const exited = once(child, 'exit');
-  const stop = onCleanUp(async () => {
-    await stopChild(child, exited);
-    rmSync(errorPath, { force: true });
-  });
+  const stop = onCleanUp(() => stopChild(child, exited));
   const replies = new Map();
   child.on('message', (message) => replies.get(message.id)?.(message));
   const ready = await Promise.race([readyMessage(child), exited.then(() => null)]);
   if (ready === null) {
-    const said = readFileSync(errorPath, 'utf8').trim().slice(-2_000);
     await stop();
     throw new Error(`${entry} ended before it was ready:\n${said}`);
   }
@@ -60,8 +54,10 @@ async function startChild(entry, env) {
     async ask(name, input = {}) {
       asked += 1;
       const id = asked;
-      const reply = new Promise((resolve) => replies.set(id, resolve));
-      child.send({ id, name, input });
+      const reply = new Promise((resolve) => {
+        replies.set(id, resolve);
+        child.send({ id, name, input }, (error) => error && resolve({ error: error.message }));
+      });
       const answer = await Promise.race([reply, exited.then(() => ({ error: 'it has ended' }))]);
       replies.delete(id);
       if (answer.error !== undefined) throw new Error(`${entry}: ${name}: ${answer.error}`);

@@ -12,8 +12,14 @@ export function onCleanUp(undo) {
   return once;
 }
 
+let cleaning = null;
+
 /** Undoes everything that still stands, the newest first. One failure does not keep the rest alive. */
-export async function cleanUp() {
+export function cleanUp() {
+  return (cleaning ??= undoAll());
+}
+
+async function undoAll() {
   while (undone.length > 0) {
     try {
       await undone.at(-1)();

@@ -42,12 +42,9 @@ export async function startPostgres({ durable }) {
   const removeFolder = onCleanUp(() => rmSync(folder, { recursive: true, force: true }));
   // Under root the server runs as another account, which has to pass through here.
   chmodSync(folder, 0o755);
-  const server = await startEmbeddedPostgres({
-    dataDir: join(folder, 'postgres'),
-    durable,
-    settings: SETTINGS,
-  });
-  const stopServer = onCleanUp(() => server.stop());
+  const starting = startEmbeddedPostgres({ dataDir: join(folder, 'postgres'), durable, settings: SETTINGS });
+  const stopServer = onCleanUp(async () => (await starting).stop());
+  const server = await starting;
   const urlOf = (name) => Object.assign(new URL(server.url), { pathname: `/${name}` }).href;
   const admin = (text) => once(urlOf('postgres'), text);
   await admin(`create database ${TEMPLATE}`);
