@@ -5,7 +5,7 @@ export type StoredDeliveryState = 'pending' | 'failed' | 'succeeded' | 'dead' | 
 export type DeliveryState = StoredDeliveryState | 'in_progress' | 'held';
 
 /** Why a delivery died. */
-export type DeadReason = 'exhausted' | 'expired' | 'unsendable';
+export type DeadReason = 'exhausted' | 'expired' | 'unsendable' | 'rejected' | 'gone';
 
 /** One event as a door of accept hands it in. */
 export interface EventInput {
