@@ -82,7 +82,10 @@ export async function addDelivery(
       values: [tenantId, eventId, endpointId, options.maxAgeMs],
     });
     if (added.rows[0] !== undefined) return { kind: 'added', deliveryId: added.rows[0].id };
-    const { rows } = await db.query<TargetRow>({ text: READ_TARGET, values: [tenantId, eventId, endpointId] });
+    const { rows } = await db.query<TargetRow>({
+      text: READ_TARGET,
+      values: [tenantId, eventId, endpointId],
+    });
     const target = rows[0]!;
     if (!target.event_exists) return { kind: 'event_not_found' };
     if (target.status === null) return { kind: 'endpoint_not_found' };

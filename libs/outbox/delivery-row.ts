@@ -1,12 +1,13 @@
 import type { DeadReason, DeliveryState } from './types.js';
 
 /**
- * Whether an endpoint holds back what it is owed, over the aliases p and c: by its status, an open circuit, or a
- * Retry-After. Never null, though most endpoints have no circuit row.
+ * Whether an endpoint holds back what it is owed, over the aliases p, t (its tenant) and c: by its status, its tenant's
+ * suspension, an open circuit, or a Retry-After. Never null, though most endpoints have no circuit row.
  */
 export const HOLDS = `(p.deleted_at is null and (
       p.status <> 'enabled'
-      or c.state is not distinct from 'open'
+      or t.suspended_at is not null
+      or (c.state is not distinct from 'open' and p.circuit_failures is distinct from 0)
       or coalesce(c.held_until > now(), false)))`;
 
 /**
@@ -20,8 +21,9 @@ export const SHOWN_STATE = `case
     else d.state
   end`;
 
-/** The queue row of a delivery and the circuit of its endpoint, where there are any: what SHOWN_STATE needs beside d and p. */
+/** What SHOWN_STATE needs beside d and p: the tenant, and where there are any, the queue row and the endpoint's circuit. */
 export const STANDING_JOINS = `
+left join waybill.tenants t on t.id = d.tenant_id
 left join waybill.delivery_queue q on q.tenant_id = d.tenant_id and q.event_id = d.event_id and q.endpoint_id = d.endpoint_id
 left join waybill.circuits c on c.tenant_id = d.tenant_id and c.endpoint_id = d.endpoint_id`;
 

@@ -15,6 +15,7 @@ from waybill.delivery_queue q
 join (
   select p.tenant_id, p.id, ${HOLDS} as holds
   from waybill.endpoints p
+  join waybill.tenants t on t.id = p.tenant_id
   left join waybill.circuits c on c.tenant_id = p.tenant_id and c.endpoint_id = p.id
 ) p on p.tenant_id = q.tenant_id and p.id = q.endpoint_id
 `;
@@ -24,7 +25,7 @@ export interface QueueMeasure {
   readonly pending: number;
   readonly failed: number;
   readonly inProgress: number;
-  /** Owed, but behind a paused or disabled endpoint, an open circuit or a Retry-After. */
+  /** Owed, but behind a paused or disabled endpoint, an open circuit, a Retry-After, or a suspended tenant. */
   readonly held: number;
   readonly dead: number;
   readonly due: number;
