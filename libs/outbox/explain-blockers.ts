@@ -164,9 +164,9 @@ function reachedCaps({ dispatchers, endpoint }: DeliveryStanding): Blocker[] {
       movesWhen: 'An attempt that is under way ends.',
     });
   };
-  const cap = endpoint.concurrency === null ? '' : ` of ${endpoint.concurrency}`;
-  add('endpoint_at_cap', atEndpointCap, `The endpoint has its cap${cap} of requests in flight`);
-  add('tenant_at_cap', atTenantCap, 'The tenant has its share of requests in flight');
+  const cap = endpoint.concurrency === null ? 'of' : `of ${endpoint.concurrency}`;
+  add('endpoint_at_cap', atEndpointCap, `The endpoint has reached its cap ${cap} requests in flight`);
+  add('tenant_at_cap', atTenantCap, 'The tenant has reached its share of requests in flight');
   add('dispatcher_slots_full', fullSlots, 'All of the dispatcher’s slots are taken');
   return found;
 }

@@ -70,13 +70,12 @@ const OPEN_ENDED: ReadonlySet<BlockerCode> = new Set([
   'circuit_probing',
 ]);
 
-/** Where nobody has to be told what happens when its time ends. */
-const WITHOUT_EXPIRY: ReadonlySet<BlockerCode> = new Set([
-  'in_progress',
-  'lease_lapsed',
-  'expiring',
-  'endpoint_deleted',
-  'not_queued',
+/** What may well last until the delivery's time is over. */
+const LASTING: ReadonlySet<BlockerCode> = new Set([
+  'tenant_suspended',
+  'endpoint_disabled',
+  'endpoint_paused',
+  'no_dispatcher',
 ]);
 
 function blocked(standing: DeliveryStanding, blockedBy: readonly Blocker[]): Explanation {
@@ -88,7 +87,10 @@ function blocked(standing: DeliveryStanding, blockedBy: readonly Blocker[]): Exp
     main.detail,
     `It moves when ${main.movesWhen.charAt(0).toLowerCase()}${main.movesWhen.slice(1)}`,
     others.length > 0 ? `Besides: ${others.map(({ code }) => code).join(', ')}.` : '',
-    WITHOUT_EXPIRY.has(main.code) ? '' : expiryNote(expiresAt, earliest, readAt),
+    LASTING.has(main.code) ? `If nothing changes, it dies as expired at ${when(expiresAt, readAt)}.` : '',
+    earliest !== null && earliest > expiresAt
+      ? `Its time ends before that: it dies as expired at ${when(expiresAt, readAt)}.`
+      : '',
   ];
   return {
     reason: main.code,
@@ -96,13 +98,6 @@ function blocked(standing: DeliveryStanding, blockedBy: readonly Blocker[]): Exp
     earliestAttemptAt: earliest,
     blockedBy,
   };
-}
-
-function expiryNote(expiresAt: Date, earliest: Date | null, readAt: Date): string {
-  if (earliest === null) return `If nothing changes, it dies as expired at ${when(expiresAt, readAt)}.`;
-  return earliest < expiresAt
-    ? ''
-    : `Its time ends before that: it dies as expired at ${when(expiresAt, readAt)}.`;
 }
 
 function untilMs({ until }: Blocker): number {
