@@ -38,12 +38,17 @@ cancelled as (
 select id from cancelled
 `;
 
-/** One row with nulls for an event that was owed to nobody. */
+/** One row with nulls for an event that was owed to nobody. `offset 0` as in READ_SHOWN_STATE, for the same reason. */
 const READ_EVENT_STATES = `
-select d.id, d.endpoint_id, ${SHOWN_STATE} as state
+select d.id, d.endpoint_id, shown.state
 from waybill.events e
 left join waybill.deliveries d on d.tenant_id = $1 and d.event_id = $2 and d.tenant_id = e.tenant_id and d.event_id = e.id
-left join waybill.endpoints p on p.tenant_id = $1 and p.tenant_id = d.tenant_id and p.id = d.endpoint_id${STANDING_JOINS}
+left join lateral (
+  select ${SHOWN_STATE} as state
+  from waybill.endpoints p${STANDING_JOINS}
+  where p.tenant_id = d.tenant_id and p.id = d.endpoint_id
+  offset 0
+) shown on true
 where e.tenant_id = $1
   and e.id = $2
 order by d.endpoint_id

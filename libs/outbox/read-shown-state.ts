@@ -2,11 +2,19 @@ import type { Queryable } from '#runtime';
 import { SHOWN_STATE, STANDING_JOINS } from './delivery-row.js';
 import type { DeliveryState } from './types.js';
 
+/**
+ * Planned once for all values, the bounds look like many rows: joined, the planner read the tenant's whole queue (2,000
+ * of 2,000 rows). `offset 0` keeps it to look-ups for the one row that is found.
+ */
 const READ_SHOWN_STATE = `
-select ${SHOWN_STATE} as state,
-  p.deleted_at is not null as endpoint_deleted
+select shown.state, shown.endpoint_deleted
 from waybill.deliveries d
-join waybill.endpoints p on p.tenant_id = d.tenant_id and p.id = d.endpoint_id${STANDING_JOINS}
+cross join lateral (
+  select ${SHOWN_STATE} as state, p.deleted_at is not null as endpoint_deleted
+  from waybill.endpoints p${STANDING_JOINS}
+  where p.tenant_id = d.tenant_id and p.id = d.endpoint_id
+  offset 0
+) shown
 where d.tenant_id = $1
   and d.event_id between waybill.first_of_millisecond($2) and waybill.last_of_millisecond($2)
   and d.id = $2
