@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+
 import { describe, expect, it } from 'vitest';
 
 import { explainDelivery, type StandingReason } from './explain-delivery.js';
@@ -364,3 +366,16 @@ describe.each(Object.entries(CASES))(
     });
   },
 );
+
+it('every reason has its case here and its line in the reference', () => {
+  const reference = readFileSync(new URL('../../docs/reference/api.md', import.meta.url), 'utf8');
+  const table = reference.slice(
+    reference.indexOf('| reason '),
+    reference.indexOf('### `POST /v1/deliveries/{id}/cancel`'),
+  );
+  const listed = table
+    .split('\n')
+    .flatMap((line) => [...(line.split('|')[1] ?? '').matchAll(/`(\w+)`/g)].map(([, code]) => code!));
+  const tried = new Set(Object.values(CASES).map(({ reason }) => reason));
+  expect(listed.toSorted()).toEqual([...tried].toSorted());
+});
