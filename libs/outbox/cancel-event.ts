@@ -46,7 +46,7 @@ left join waybill.deliveries d on d.tenant_id = $1 and d.event_id = $2 and d.ten
 left join lateral (
   select ${SHOWN_STATE} as state
   from waybill.endpoints p${STANDING_JOINS}
-  where p.tenant_id = d.tenant_id and p.id = d.endpoint_id
+  where p.tenant_id = $1 and p.tenant_id = d.tenant_id and p.id = d.endpoint_id
   offset 0
 ) shown on true
 where e.tenant_id = $1

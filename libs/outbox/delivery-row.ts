@@ -21,11 +21,14 @@ export const SHOWN_STATE = `case
     else d.state
   end`;
 
-/** What SHOWN_STATE needs beside d and p: the tenant, and where there are any, the queue row and the endpoint's circuit. */
+/**
+ * What SHOWN_STATE needs beside d and p: the tenant, and where there are any, the queue row and the endpoint's circuit.
+ * They go by p's tenant, so that a bound on it bounds them all.
+ */
 export const STANDING_JOINS = `
-left join waybill.tenants t on t.id = d.tenant_id
-left join waybill.delivery_queue q on q.tenant_id = d.tenant_id and q.event_id = d.event_id and q.endpoint_id = d.endpoint_id
-left join waybill.circuits c on c.tenant_id = d.tenant_id and c.endpoint_id = d.endpoint_id`;
+left join waybill.tenants t on t.id = p.tenant_id
+left join waybill.delivery_queue q on q.tenant_id = p.tenant_id and q.event_id = d.event_id and q.endpoint_id = d.endpoint_id
+left join waybill.circuits c on c.tenant_id = p.tenant_id and c.endpoint_id = p.id`;
 
 /**
  * The columns of a delivery as it is shown, over the aliases of DELIVERY_TABLES. What is owed is counted

@@ -12,7 +12,7 @@ from waybill.deliveries d
 cross join lateral (
   select ${SHOWN_STATE} as state, p.deleted_at is not null as endpoint_deleted
   from waybill.endpoints p${STANDING_JOINS}
-  where p.tenant_id = d.tenant_id and p.id = d.endpoint_id
+  where p.tenant_id = $1 and p.tenant_id = d.tenant_id and p.id = d.endpoint_id
   offset 0
 ) shown
 where d.tenant_id = $1
