@@ -16,6 +16,16 @@ where a.ctid = any (array(select place from picked))
 returning a.tenant_id, a.event_type, a.subject_id, a.endpoint_id, a.event_id, a.reason, a.created_at
 `;
 
+const AWAITED = `
+select exists (select from waybill.announcements) as awaited
+`;
+
+/** Whether any operator event waits to be made: asked first, so that a quiet platform opens no transaction a second. */
+export async function hasAnnouncements(db: Queryable): Promise<boolean> {
+  const { rows } = await db.query<{ awaited: boolean }>({ name: 'has-announcements', text: AWAITED });
+  return rows[0]!.awaited;
+}
+
 interface AnnouncementRow {
   tenant_id: string;
   event_type: string;

@@ -1,6 +1,8 @@
 export { acceptEvents } from './accept-events.js';
-export { announceEvents } from './announce-events.js';
+export { announceEvents, hasAnnouncements } from './announce-events.js';
 export { cancelDeleted } from './cancel-deleted.js';
+export { cancelDelivery, type CancelResult } from './cancel-delivery.js';
+export { cancelEvent, type CancelledOfEvent } from './cancel-event.js';
 export { CLAIM_BYTES_MAX, claimDeliveries, type ClaimQuota } from './claim-deliveries.js';
 export {
   circuitLessons,
@@ -45,6 +47,10 @@ export { listEvents, type EventFilter, type EventSummary } from './list-events.j
 export { readDeadLetter } from './read-dead-letter.js';
 export { readDelivery, type AttemptView } from './read-delivery.js';
 export { readEvent, type StoredEvent } from './read-event.js';
+export { readStanding, type DeliveryStanding } from './read-standing.js';
+export { addDelivery, type AddResult } from './add-delivery.js';
+export { explainDelivery, type Explanation, type StandingReason } from './explain-delivery.js';
+export type { Blocker, BlockerCode } from './explain-blockers.js';
 export type {
   AcceptedEvent,
   AcceptResult,

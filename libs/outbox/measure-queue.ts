@@ -1,4 +1,5 @@
 import type { Queryable } from '#runtime';
+import { HOLDS } from './delivery-row.js';
 
 const MEASURE_QUEUE = `
 select
@@ -12,17 +13,19 @@ select
   (select count(*) from waybill.dead_letters where resolved_at is null)::double precision as dead
 from waybill.delivery_queue q
 join (
-  select tenant_id, id, deleted_at is null and status <> 'enabled' as holds
-  from waybill.endpoints
+  select p.tenant_id, p.id, ${HOLDS} as holds
+  from waybill.endpoints p
+  join waybill.tenants t on t.id = p.tenant_id
+  left join waybill.circuits c on c.tenant_id = p.tenant_id and c.endpoint_id = p.id
 ) p on p.tenant_id = q.tenant_id and p.id = q.endpoint_id
 `;
 
-/** What is owed at this moment; \`due\` and its oldest age leave out what a paused or disabled endpoint holds back. */
+/** What is owed at this moment; `due` and its oldest age leave out what an endpoint holds back. */
 export interface QueueMeasure {
   readonly pending: number;
   readonly failed: number;
   readonly inProgress: number;
-  /** Owed, but behind a paused or disabled endpoint. */
+  /** Owed, but behind a paused or disabled endpoint, an open circuit, a Retry-After, or a suspended tenant. */
   readonly held: number;
   readonly dead: number;
   readonly due: number;

@@ -37,7 +37,8 @@ export interface AttemptView {
   readonly durationMs: number;
 }
 
-interface AttemptRow {
+/** A row of `attempts` as the driver gives it. */
+export interface AttemptRow {
   number: number;
   outcome: AttemptView['outcome'];
   status_code: number | null;
@@ -64,7 +65,8 @@ export async function readDelivery(
   return { ...toDelivery(row), attempts: attempts.rows.map(toAttempt) };
 }
 
-function toAttempt(row: AttemptRow): AttemptView {
+/** A row of `attempts` as an attempt. */
+export function toAttempt(row: AttemptRow): AttemptView {
   return {
     number: row.number,
     outcome: row.outcome,

@@ -1,5 +1,5 @@
 import { newId, type Queryable } from '#runtime';
-import { SHOWN_STATE } from './delivery-row.js';
+import { readShownState } from './read-shown-state.js';
 import type { DeliveryState } from './types.js';
 
 /**
@@ -9,7 +9,9 @@ import type { DeliveryState } from './types.js';
 const REPLAY_DELIVERY = `
 with revived as (
   update waybill.deliveries d
-  set state = 'pending', cycle_attempt_count = 0, finished_at = null, expires_at = now() + $3 * interval '1 millisecond'
+  set state = 'pending', cycle_attempt_count = 0, finished_at = null,
+    expires_at = now() + interval '1 millisecond' * coalesce((
+      select p.max_age_ms from waybill.endpoints p where p.tenant_id = $1 and p.id = d.endpoint_id), $3::bigint)
   where d.tenant_id = $1
     and d.event_id between waybill.first_of_millisecond($2) and waybill.last_of_millisecond($2)
     and d.id = $2
@@ -41,17 +43,6 @@ asked as (
 select endpoint_id from revived
 `;
 
-const READ_STANDING = `
-select ${SHOWN_STATE} as state,
-  p.deleted_at is not null as deleted
-from waybill.deliveries d
-join waybill.endpoints p on p.tenant_id = d.tenant_id and p.id = d.endpoint_id
-left join waybill.delivery_queue q on q.tenant_id = d.tenant_id and q.event_id = d.event_id and q.endpoint_id = d.endpoint_id
-where d.tenant_id = $1
-  and d.event_id between waybill.first_of_millisecond($2) and waybill.last_of_millisecond($2)
-  and d.id = $2
-`;
-
 export type ReplayResult =
   | { readonly kind: 'replayed'; readonly replayId: string; readonly endpointId: string }
   | { readonly kind: 'not_found' }
@@ -78,15 +69,11 @@ export async function replayDelivery(
     });
     const row = revived.rows[0];
     if (row !== undefined) return { kind: 'replayed', replayId, endpointId: row.endpoint_id };
-    const { rows } = await db.query<{ state: DeliveryState; deleted: boolean }>({
-      text: READ_STANDING,
-      values: [tenantId, deliveryId],
-    });
-    const standing = rows[0];
-    if (standing === undefined) return { kind: 'not_found' };
-    if (standing.deleted) return { kind: 'endpoint_deleted' };
-    if (!TERMINAL.includes(standing.state) || tries === TRIES_MAX) {
-      return { kind: 'not_replayable', state: standing.state };
+    const shown = await readShownState(db, tenantId, deliveryId);
+    if (shown === null) return { kind: 'not_found' };
+    if (shown.endpointDeleted) return { kind: 'endpoint_deleted' };
+    if (!TERMINAL.includes(shown.state) || tries === TRIES_MAX) {
+      return { kind: 'not_replayable', state: shown.state };
     }
   }
 }

@@ -81,7 +81,7 @@ export function readConfig(env: Environment): Config {
     endpointConcurrency: read.integer('WAYBILL_ENDPOINT_CONCURRENCY', 64, 1, 2_048),
     // A tenant's hanging receivers must leave room for everybody else's.
     tenantConcurrency: read.integer('WAYBILL_TENANT_CONCURRENCY', Math.ceil(concurrency * 0.75), 1, 2_048),
-    slowConcurrency: read.integer('WAYBILL_SLOW_CONCURRENCY', 1_024, 1, 1_024),
+    slowConcurrency: read.integer('WAYBILL_SLOW_CONCURRENCY', 1_024, 0, 1_024),
     retryDelaysMs: read.seconds('WAYBILL_RETRY_SCHEDULE', DEFAULT_RETRY_SECONDS),
     retryJitter: read.decimal('WAYBILL_RETRY_JITTER', 0.2, 0, 1),
     circuitFailures: read.integer('WAYBILL_CIRCUIT_FAILURES', 5, 0, 1_000),

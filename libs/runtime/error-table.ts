@@ -45,7 +45,11 @@ export const ERRORS = {
   idempotency_conflict: { status: 409, title: 'The idempotency key was used for another request.' },
   idempotency_key_in_progress: { status: 503, title: 'A request with this idempotency key is still open.' },
   delivery_not_replayable: { status: 409, title: 'The delivery cannot be replayed in its state.' },
+  delivery_not_cancellable: { status: 409, title: 'The delivery cannot be cancelled in its state.' },
+  event_not_cancellable: { status: 409, title: 'No delivery of the event can be cancelled.' },
+  delivery_exists: { status: 409, title: 'The event already has a delivery to this endpoint.' },
   endpoint_deleted: { status: 409, title: 'The endpoint of this delivery was deleted.' },
+  endpoint_disabled: { status: 409, title: 'The endpoint of this delivery is disabled.' },
   stale_version: { status: 412, title: 'The resource has changed since it was read.' },
 
   // Our side

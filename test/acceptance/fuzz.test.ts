@@ -111,6 +111,7 @@ const FIELDS = [
   'rate_per_second',
   'circuit',
   'consumer',
+  'endpoint_id',
   '__proto__',
   'constructor',
 ];
@@ -121,6 +122,7 @@ function fieldName(random: SeededRandom): string {
 
 /** Bodies that are good at their path, to begin from. The subscription matches no type that is sent here. */
 const GOOD_BODIES: readonly (readonly [path: RegExp, body: object])[] = [
+  [/^\/v1\/events\/.*\/deliveries/, { endpoint_id: `ep_${'f'.repeat(32)}` }],
   [
     /^\/v1\/events(\?|$)/,
     { event_type: 'a.b', payload: { a: [1, 'é'] }, metadata: { a: 'b' }, not_before: '2026-01-31T12:00:00Z' },
@@ -191,11 +193,15 @@ function oddPath(random: SeededRandom): string {
     '/v1/events',
     '/v1/events/batch',
     `/v1/events/${id}`,
+    `/v1/events/${id}/cancel`,
+    `/v1/events/${id}/deliveries`,
     '/v1/endpoints',
     `/v1/endpoints/${id}`,
     '/v1/deliveries',
     `/v1/deliveries/${id}`,
     `/v1/deliveries/${id}/replay`,
+    `/v1/deliveries/${id}/cancel`,
+    `/v1/deliveries/${id}/explain`,
     '/v1/dead-letters',
     `/v1/dead-letters/${id}`,
     `/v1/${id}`,

@@ -107,6 +107,7 @@ describe.concurrent('SIGTERM', { timeout: 120_000 }, () => {
       ...QUICK,
       WAYBILL_CONCURRENCY: '20',
       WAYBILL_TENANT_CONCURRENCY: '20',
+      WAYBILL_SLOW_CONCURRENCY: '0',
       WAYBILL_ATTEMPT_TIMEOUT_MS: '10000',
       WAYBILL_LEASE_MS: '20000',
     };

@@ -21,16 +21,29 @@ interface Page {
 
 const stage = new ApiStage();
 /** B owns what A reaches for. */
-let b: { tenant: TestTenant; client: ApiClient; endpoint: CreatedEndpoint; events: Accepted[] };
+let b: {
+  tenant: TestTenant;
+  client: ApiClient;
+  endpoint: CreatedEndpoint;
+  unheard: CreatedEndpoint;
+  events: Accepted[];
+};
 /** A's own things, which A must go on seeing. */
-let a: { endpoint: CreatedEndpoint; events: Accepted[] };
+let a: { endpoint: CreatedEndpoint; unheard: CreatedEndpoint; events: Accepted[] };
 
 beforeAll(async () => {
   const tenant = await createTenantWithKey(stage.database.url, { name: 'B' });
   const client = stage.clientOf(stage.api, tenant.key);
   const endpoint = await stage.addEndpoint({ description: 'of B' }, client);
-  a = { endpoint: await stage.addEndpoint({ description: 'of A' }), events: [] };
-  b = { tenant, client, endpoint, events: [] };
+  // Endpoints of each that get no event by themselves.
+  const quiet = { event_types: ['never.sent'] };
+  const unheard = await stage.addEndpoint({ ...quiet, description: 'of B' }, client);
+  a = {
+    endpoint: await stage.addEndpoint({ description: 'of A' }),
+    unheard: await stage.addEndpoint(quiet),
+    events: [],
+  };
+  b = { tenant, client, endpoint, unheard, events: [] };
   for (const [owner, by] of [
     [a, stage.client],
     [b, client],
@@ -73,6 +86,26 @@ const ROUTES: Record<string, { kind: 'event' | 'delivery' | 'endpoint'; call: Ro
     kind: 'delivery',
     call: (client, id) => client.post(`/v1/deliveries/${id}/replay`),
   },
+  'GET v1/deliveries/:id/explain': {
+    kind: 'delivery',
+    call: (client, id) => client.get(`/v1/deliveries/${id}/explain`),
+  },
+  // Behind the replay, which leaves B's own delivery pending.
+  'POST v1/deliveries/:id/cancel': {
+    kind: 'delivery',
+    call: (client, id) => client.post(`/v1/deliveries/${id}/cancel`),
+  },
+  'POST v1/events/:id/cancel': {
+    kind: 'event',
+    call: (client, id) => client.post(`/v1/events/${id}/cancel`),
+  },
+  'POST v1/events/:id/deliveries': {
+    kind: 'event',
+    call: (client, id) =>
+      client.post(`/v1/events/${id}/deliveries`, {
+        endpoint_id: client === b.client ? b.unheard.id : a.unheard.id,
+      }),
+  },
   'GET v1/dead-letters/:delivery_id': {
     kind: 'delivery',
     call: (client, id) => client.get(`/v1/dead-letters/${id}`),
@@ -87,6 +120,7 @@ const ROUTES: Record<string, { kind: 'event' | 'delivery' | 'endpoint'; call: Ro
 
 const CONTROLLERS = [
   'events/events.controller.ts',
+  'events/event-deliveries.controller.ts',
   'deliveries/deliveries.controller.ts',
   'dead-letters/dead-letters.controller.ts',
   'endpoints/endpoints.controller.ts',

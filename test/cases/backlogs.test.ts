@@ -88,7 +88,7 @@ describe('a backlog', () => {
     const stage = await openStage(onTestFinished);
     const dispatcher = await stage.boot({
       WAYBILL_POLL_MS: '60000',
-      WAYBILL_CONCURRENCY: '2048',
+      WAYBILL_CONCURRENCY: '1024',
       WAYBILL_ENDPOINT_CONCURRENCY: '2048',
     });
     const holder = await stage.pool.connect();

@@ -49,6 +49,20 @@ it('[H21] an event keeps its ids over failures and a replay, and two endpoints o
   expect(twin!.header('webhook-id')).not.toBe(delivery);
   new Webhook(second.secret).verify(twin!.body, Object.fromEntries(twin!.headers));
 
+  // A replay to a second endpoint, one that came after the event: a delivery of its own, numbered from 1.
+  const late = await platform.startReceiver();
+  const third = await platform.addEndpoint(late.url);
+  const path = `/v1/events/${event.id}/deliveries`;
+  const added = await platform.client.post<{ id: string }>(path, { endpoint_id: third.id });
+  const extra = expectStatus(added, 201).id;
+  await platform.untilState(extra, 'succeeded');
+  expect(late.requests).toHaveLength(1);
+  const names = ['waybill-event-id', 'webhook-id', 'idempotency-key', 'waybill-attempt'];
+  expect(names.map((name) => late.requests[0]!.header(name))).toEqual([event.id, extra, extra, '1']);
+  expect(new Set([delivery, deliveryTo(second.id), extra]).size).toBe(3);
+  expect(late.requests[0]!.body.toString('utf8')).toBe('{"order":1}');
+  new Webhook(third.secret).verify(late.requests[0]!.body, Object.fromEntries(late.requests[0]!.headers));
+
   const shown = await platform.readDelivery(delivery);
   expect(shown.attempts.map(({ number, status_code: status }) => [number, status])).toEqual([
     [1, 500],

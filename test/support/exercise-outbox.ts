@@ -17,6 +17,7 @@ import {
   expireDeliveries,
   findLapsedClaims,
   giveBackDeliveries,
+  hasAnnouncements,
   keepReplica,
   listDeadLetters,
   listDeliveries,
@@ -150,6 +151,7 @@ async function lookAfter(db: Queryable): Promise<void> {
   await expireDeliveries(db, blocks, 100);
   await purgeIdempotencyKeys(db, 100);
   await disableFailing(db, { failingMs: DAY_MS, limit: 100 });
+  await hasAnnouncements(db);
   await announceEvents(db, { limit: 100, maxAgeMs: DAY_MS });
   const replicaId = randomUUID();
   await keepReplica(db, replicaId, { tenantsAtCap: [], endpointsAtCap: [], slotsFull: false });

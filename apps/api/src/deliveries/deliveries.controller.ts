@@ -1,5 +1,13 @@
-import { Controller, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
-import { listDeliveries, readDelivery, replayDelivery } from '#outbox';
+import { Controller, Get, HttpCode, Param, Post, Query, Req } from '@nestjs/common';
+import type { Request } from 'express';
+import {
+  cancelDelivery,
+  explainDelivery,
+  listDeliveries,
+  readDelivery,
+  readStanding,
+  replayDelivery,
+} from '#outbox';
 import { AppError, formatId, parseId } from '#runtime';
 import type { KeyHolder } from '#tenants';
 import { ApiContext } from '../api-context.js';
@@ -7,7 +15,9 @@ import { CurrentKey, RequireScope } from '../auth/require-scope.js';
 import { createdBetween } from '../http/created-between.js';
 import { readPage, toPage } from '../http/page.js';
 import { attemptView, deliveryView } from './delivery-view.js';
+import { explanationView } from './explanation-view.js';
 import { ListDeliveriesDto } from './list-deliveries.dto.js';
+import { refuseBody } from './refuse-body.js';
 
 const LIST = 'deliveries';
 
@@ -34,20 +44,50 @@ export class DeliveriesController {
   @Get(':id')
   @RequireScope('deliveries:read')
   async read(@CurrentKey() key: KeyHolder, @Param('id') id: string) {
-    const delivery = await readDelivery(this.context.readPool, key.tenantId, parseId('delivery', id));
-    if (delivery === null) throw new AppError('delivery_not_found');
-    return {
-      ...deliveryView(delivery),
-      attempts: delivery.attempts.map((attempt) => attemptView(delivery.id, attempt)),
-    };
+    return this.show(key, parseId('delivery', id));
+  }
+
+  @Get(':id/explain')
+  @RequireScope('deliveries:read')
+  async explain(@CurrentKey() key: KeyHolder, @Param('id') id: string) {
+    const { readPool, config } = this.context;
+    const standing = await readStanding(readPool, key.tenantId, parseId('delivery', id));
+    if (standing === null) throw new AppError('delivery_not_found');
+    return explanationView(standing, explainDelivery(standing, { pollMs: config.pollMs }));
+  }
+
+  @Post(':id/cancel')
+  @HttpCode(200)
+  @RequireScope('deliveries:write')
+  async cancel(@CurrentKey() key: KeyHolder, @Param('id') id: string, @Req() request: Request) {
+    const { acceptPool, logger } = this.context;
+    const deliveryId = parseId('delivery', id);
+    await refuseBody(request);
+    const result = await cancelDelivery(acceptPool, key.tenantId, deliveryId);
+    if (result.kind === 'not_found') throw new AppError('delivery_not_found');
+    if (result.kind === 'not_cancellable') {
+      throw new AppError(
+        'delivery_not_cancellable',
+        `The delivery is ${result.state}; only one that waits for an attempt can be cancelled.`,
+        { details: [{ field: 'state', reason: result.state }] },
+      );
+    }
+    logger.info({
+      event: 'delivery.cancelled',
+      delivery_id: id,
+      tenant_id: formatId('tenant', key.tenantId),
+      api_key_id: formatId('api_key', key.keyId),
+    });
+    return this.show(key, deliveryId);
   }
 
   @Post(':id/replay')
   @HttpCode(202)
   @RequireScope('deliveries:write')
-  async replay(@CurrentKey() key: KeyHolder, @Param('id') id: string) {
+  async replay(@CurrentKey() key: KeyHolder, @Param('id') id: string, @Req() request: Request) {
     const { acceptPool, config, hints, logger } = this.context;
     const deliveryId = parseId('delivery', id);
+    await refuseBody(request);
     const result = await replayDelivery(acceptPool, key.tenantId, deliveryId, {
       apiKeyId: key.keyId,
       maxAgeMs: config.maxAgeMs,
@@ -73,5 +113,14 @@ export class DeliveriesController {
       api_key_id: formatId('api_key', key.keyId),
     });
     return { id: replayId, delivery_id: id, state: 'pending' };
+  }
+
+  private async show(key: KeyHolder, deliveryId: string) {
+    const delivery = await readDelivery(this.context.readPool, key.tenantId, deliveryId);
+    if (delivery === null) throw new AppError('delivery_not_found');
+    return {
+      ...deliveryView(delivery),
+      attempts: delivery.attempts.map((attempt) => attemptView(delivery.id, attempt)),
+    };
   }
 }

@@ -13,6 +13,7 @@ export function deliveryView(delivery: DeliveryView) {
     next_attempt_at: delivery.nextAttemptAt?.toISOString() ?? null,
     last_status_code: delivery.lastStatusCode,
     last_error_kind: delivery.lastErrorKind,
+    dead_reason: delivery.deadReason,
     created_at: delivery.createdAt.toISOString(),
     expires_at: delivery.expiresAt.toISOString(),
     finished_at: delivery.finishedAt?.toISOString() ?? null,

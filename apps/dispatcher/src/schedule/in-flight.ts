@@ -4,7 +4,7 @@ import { Counts } from './counts.js';
 export interface SlotSettings {
   /** Slots of the fast lane: an attempt holds one for at most a second. */
   readonly concurrency: number;
-  /** Slots of the slow lane: attempts that take longer, and all of endpoints that are known to. */
+  /** Slots of the slow lane: attempts that take longer, and all of endpoints that are known to. 0 for no such lane. */
   readonly slowConcurrency: number;
   readonly endpointConcurrency: number;
   /** What one tenant may hold of the fast lane. */
@@ -167,6 +167,7 @@ export class InFlight {
   }
 
   #markSlow(endpointId: string): void {
+    if (this.#settings.slowConcurrency === 0) return;
     this.#slowEndpoints.delete(endpointId);
     this.#slowEndpoints.add(endpointId);
     if (this.#slowEndpoints.size > SLOW_ENDPOINTS_KEPT)

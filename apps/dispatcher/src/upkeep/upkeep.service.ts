@@ -1,6 +1,6 @@
 import { Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { Interval } from '@nestjs/schedule';
-import { announceEvents, disableFailing, keepReplica, purgeIdempotencyKeys } from '#outbox';
+import { announceEvents, disableFailing, hasAnnouncements, keepReplica, purgeIdempotencyKeys } from '#outbox';
 import { createDayPartitions, formatId, withTransaction, type Config } from '#runtime';
 import { Engine } from '../engine.js';
 import { CONFIG } from '../tokens.js';
@@ -62,6 +62,7 @@ export class UpkeepService implements OnApplicationBootstrap {
   @Interval(ANNOUNCE_EVERY_MS)
   announce(): Promise<void> {
     return this.#once('announce', async () => {
+      if (!(await hasAnnouncements(this.engine.db))) return;
       const options = { limit: ANNOUNCE_ROWS, maxAgeMs: this.config.maxAgeMs };
       const { owed } = await withTransaction(this.engine.db, (tx) => announceEvents(tx, options));
       this.engine.hints.notify(owed);

@@ -1,0 +1,97 @@
+import { Body, Controller, HttpCode, Param, Post, Req, Res } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import { addDelivery, cancelEvent, readDelivery, type AddResult } from '#outbox';
+import { AppError, formatId, parseId } from '#runtime';
+import type { KeyHolder } from '#tenants';
+import { ApiContext } from '../api-context.js';
+import { CurrentKey, RequireScope } from '../auth/require-scope.js';
+import { deliveryView } from '../deliveries/delivery-view.js';
+import { refuseBody } from '../deliveries/refuse-body.js';
+import { JsonBody } from '../http/json-body.interceptor.js';
+import { AddDeliveryDto } from './add-delivery.dto.js';
+
+/** As many places as a problem names at most. */
+const DETAILS_MAX = 20;
+
+/** /v1/events/:id: what is owed for an event that was accepted. */
+@Controller('v1/events')
+export class EventDeliveriesController {
+  constructor(private readonly context: ApiContext) {}
+
+  @Post(':id/cancel')
+  @HttpCode(200)
+  @RequireScope('deliveries:write')
+  async cancel(@CurrentKey() key: KeyHolder, @Param('id') id: string, @Req() request: Request) {
+    const eventId = parseId('event', id);
+    await refuseBody(request);
+    const deliveries = await cancelEvent(this.context.acceptPool, key.tenantId, eventId);
+    if (deliveries === null) throw new AppError('event_not_found');
+    if (!deliveries.some(({ result }) => result === 'cancelled' || result === 'already_cancelled')) {
+      const message =
+        deliveries.length === 0
+          ? 'The event has no deliveries.'
+          : 'An attempt of each delivery is under way, or it is finished.';
+      const details = deliveries
+        .slice(0, DETAILS_MAX)
+        .map((delivery) => ({ field: formatId('delivery', delivery.id), reason: delivery.state }));
+      throw new AppError('event_not_cancellable', message, { details });
+    }
+    this.context.logger.info({
+      event: 'event.cancelled',
+      event_id: id,
+      tenant_id: formatId('tenant', key.tenantId),
+      api_key_id: formatId('api_key', key.keyId),
+      cancelled: deliveries.filter(({ result }) => result === 'cancelled').length,
+      deliveries: deliveries.length,
+    });
+    return {
+      id,
+      deliveries: deliveries.map(({ id: deliveryId, endpointId, state, result }) => ({
+        id: formatId('delivery', deliveryId),
+        endpoint_id: formatId('endpoint', endpointId),
+        state,
+        result,
+      })),
+    };
+  }
+
+  @Post(':id/deliveries')
+  @RequireScope('deliveries:write')
+  @JsonBody('object')
+  async add(
+    @CurrentKey() key: KeyHolder,
+    @Param('id') id: string,
+    @Body() body: AddDeliveryDto,
+    @Res({ passthrough: true }) response: Response,
+  ) {
+    const { acceptPool, config, hints, logger, readPool } = this.context;
+    const target = { eventId: parseId('event', id), endpointId: parseId('endpoint', body.endpoint_id) };
+    const result = await addDelivery(acceptPool, key.tenantId, target, { maxAgeMs: config.maxAgeMs });
+    if (result.kind !== 'added') throw refusalOf(result);
+    hints.notify([{ tenantId: key.tenantId, endpointId: target.endpointId }]);
+    const deliveryId = formatId('delivery', result.deliveryId);
+    logger.info({
+      event: 'delivery.added',
+      delivery_id: deliveryId,
+      event_id: id,
+      endpoint_id: body.endpoint_id,
+      tenant_id: formatId('tenant', key.tenantId),
+      api_key_id: formatId('api_key', key.keyId),
+    });
+    response.setHeader('location', `/v1/deliveries/${deliveryId}`);
+    const delivery = await readDelivery(readPool, key.tenantId, result.deliveryId);
+    if (delivery === null) throw new AppError('delivery_not_found');
+    return deliveryView(delivery);
+  }
+}
+
+function refusalOf(result: Exclude<AddResult, { kind: 'added' }>): AppError {
+  if (result.kind !== 'exists') return new AppError(result.kind);
+  const deliveryId = formatId('delivery', result.deliveryId);
+  return new AppError('delivery_exists', `The delivery ${deliveryId} is ${result.state}.`, {
+    details: [
+      { field: 'delivery_id', reason: deliveryId },
+      { field: 'state', reason: result.state },
+    ],
+  });
+}
