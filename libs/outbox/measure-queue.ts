@@ -4,20 +4,18 @@ import { HOLDS } from './delivery-row.js';
 const MEASURE_QUEUE = `
 select
   count(*) filter (where q.lease_until is not null)::double precision as in_progress,
-  count(*) filter (where q.lease_until is null and not p.holds and q.attempt_count = 0)::double precision as pending,
-  count(*) filter (where q.lease_until is null and not p.holds and q.attempt_count > 0)::double precision as failed,
-  count(*) filter (where q.lease_until is null and p.holds)::double precision as held,
-  count(*) filter (where q.lease_until is null and q.due_at <= now() and not p.holds)::double precision as due,
+  count(*) filter (where q.lease_until is null and not h.holds and q.attempt_count = 0)::double precision as pending,
+  count(*) filter (where q.lease_until is null and not h.holds and q.attempt_count > 0)::double precision as failed,
+  count(*) filter (where q.lease_until is null and h.holds)::double precision as held,
+  count(*) filter (where q.lease_until is null and q.due_at <= now() and not h.holds)::double precision as due,
   coalesce(extract(epoch from now() - min(q.due_at) filter (
-    where q.lease_until is null and q.due_at <= now() and not p.holds)), 0)::double precision as oldest_due_age_seconds,
+    where q.lease_until is null and q.due_at <= now() and not h.holds)), 0)::double precision as oldest_due_age_seconds,
   (select count(*) from waybill.dead_letters where resolved_at is null)::double precision as dead
 from waybill.delivery_queue q
-join (
-  select p.tenant_id, p.id, ${HOLDS} as holds
-  from waybill.endpoints p
-  join waybill.tenants t on t.id = p.tenant_id
-  left join waybill.circuits c on c.tenant_id = p.tenant_id and c.endpoint_id = p.id
-) p on p.tenant_id = q.tenant_id and p.id = q.endpoint_id
+join waybill.tenants t on t.id = q.tenant_id
+join waybill.endpoints p on p.tenant_id = q.tenant_id and p.id = q.endpoint_id
+left join waybill.circuits c on c.tenant_id = q.tenant_id and c.endpoint_id = q.endpoint_id
+cross join lateral (select ${HOLDS} as holds) h
 `;
 
 /** What is owed at this moment; `due` and its oldest age leave out what an endpoint holds back. */

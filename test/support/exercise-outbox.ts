@@ -2,8 +2,11 @@ import { randomUUID } from 'node:crypto';
 
 import {
   acceptEvents,
+  addDelivery,
   announceEvents,
   cancelDeleted,
+  cancelDelivery,
+  cancelEvent,
   claimDeliveries,
   countPartitionDays,
   countQueueBlocks,
@@ -29,6 +32,7 @@ import {
   readDelivery,
   readEvent,
   readSigningSecrets,
+  readStanding,
   recordAttempts,
   replayDelivery,
   sweepEndpoints,
@@ -81,6 +85,12 @@ export async function exerciseOutbox(
   for (const deliveryId of deliveryIds) {
     const replay = { apiKeyId: null, maxAgeMs: DAY_MS };
     await replayDelivery(db, tenantId, deliveryId, replay);
+  }
+  // Asked twice: what was done, and then, by the statements that read why not, what was not.
+  for (const _ of ['done', 'refused']) {
+    await cancelDelivery(db, tenantId, deliveryIds[0]!);
+    await cancelEvent(db, tenantId, eventId);
+    await addDelivery(db, tenantId, { eventId, endpointId: endpoints[0]!.endpointId }, { maxAgeMs: DAY_MS });
   }
   await pool.query('update waybill.endpoints set deleted_at = now() where id = $1', [
     endpoints[0]!.endpointId,
@@ -138,6 +148,7 @@ async function read(
   await readEvent(db, tenantId, eventId);
   await readDelivery(db, tenantId, deliveryId);
   await readDeadLetter(db, tenantId, deliveryId);
+  await readStanding(db, tenantId, deliveryId);
   await readSigningSecrets(db, tenantId, endpointId);
 }
 
