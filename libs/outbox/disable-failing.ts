@@ -3,17 +3,19 @@ import type { EndpointRef } from './types.js';
 
 /**
  * Disables endpoints that answered 410, or that did nothing but fail for longer than the limit, and says so to whoever
- * subscribed. Locked rows are left to whoever holds them; the next turn sees them again.
+ * subscribed. Endpoints that somebody edits are left to the next turn: waiting for them here, with the circuit in hand, could
+ * be the other half of a deadlock.
  */
 const DISABLE_FAILING = `
 with due as materialized (
   select x.tenant_id, x.endpoint_id, case when x.gone_at is null then 'failing' else 'gone' end as reason
   from waybill.circuits x
+  join waybill.endpoints p on p.tenant_id = x.tenant_id and p.id = x.endpoint_id
   where x.gone_at is not null
     or x.last_failed_at - x.failing_since > $1 * interval '1 millisecond'
   order by x.tenant_id, x.endpoint_id
   limit $2
-  for update skip locked
+  for update of p, x skip locked
 ),
 disabled as (
   update waybill.endpoints p
