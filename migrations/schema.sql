@@ -295,6 +295,9 @@ begin
       child := parent || '_' || to_char(day, 'YYYYMMDD');
       continue when to_regclass(format('waybill.%I', child)) is not null;
       execute format('create table waybill.%I (like waybill.%I including all)', child, parent);
+      if parent = 'deliveries' then
+        execute format('alter table waybill.%I set (fillfactor = 80)', child);
+      end if;
       execute format(
         'alter table waybill.%I attach partition waybill.%I for values from (%L) to (%L)',
         parent, child,
