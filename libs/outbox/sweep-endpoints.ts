@@ -28,7 +28,7 @@ step as (
   select * from walk limit $3
 )
 select s.tenant_id, s.endpoint_id, p.deleted_at is not null as deleted,
-  case when p.status = 'enabled' and p.deleted_at is null and (x.open_until is null or x.open_until <= now()) then (
+  case when p.status = 'enabled' and p.deleted_at is null and coalesce(greatest(x.open_until, x.held_until), now()) <= now() then (
     select extract(epoch from q.due_at)::double precision * 1000
     from waybill.delivery_queue q
     where q.tenant_id = s.tenant_id
