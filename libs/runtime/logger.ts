@@ -4,7 +4,7 @@ import { errorCode } from './error-code.js';
 export type { Logger } from 'pino';
 
 /** What a reader that has stopped reading may make us keep; lines beyond it are dropped. */
-const BACKLOG_BYTES_MAX = 8_388_608;
+const BACKLOG_CHARACTERS_MAX = 8_388_608;
 
 /**
  * JSON lines on standard output, or at `destination`. Credentials are cut out by path wherever they might be logged by
@@ -52,7 +52,8 @@ function describeError(error: unknown): object {
 /**
  * Standard output that can neither stop nor end the process. pino's own destination waits in a loop that blocks the
  * event loop when its reader is gone (a launcher killed with SIGKILL left a dispatcher that would not stop); a log is
- * worth less than a lease, so lines are dropped instead.
+ * worth less than a lease, so lines are dropped instead. The lines of one turn of the event loop go out in one write:
+ * a batch of 100 events logs 100 lines, and each write is a system call.
  */
 function standardOutput(): DestinationStream {
   const { stdout } = process;
@@ -60,15 +61,27 @@ function standardOutput(): DestinationStream {
   stdout.on('error', () => {
     gone = true;
   });
+  process.once('exit', writeLines);
   return {
     write(line) {
-      if (!gone && stdout.writableLength < BACKLOG_BYTES_MAX) stdout.write(line);
+      if (gone || stdout.writableLength + lines.length > BACKLOG_CHARACTERS_MAX) return;
+      if (lines === '') setImmediate(writeLines);
+      lines += line;
     },
   };
 }
 
+/** Lines of this turn that are still to be written. */
+let lines = '';
+
+function writeLines(): void {
+  if (lines !== '') process.stdout.write(lines);
+  lines = '';
+}
+
 /** Resolves when what was logged so far is written, or after `timeoutMs` if nobody reads it. */
 export async function flushLog(timeoutMs: number): Promise<void> {
+  writeLines();
   if (process.stdout.writableLength === 0) return;
   await new Promise<void>((resolve) => {
     const timer = setTimeout(resolve, timeoutMs);
