@@ -8,13 +8,18 @@ import type { AcceptedEvent, AcceptResult, EventInput } from './types.js';
  * One statement for any number of events of any tenants: claims their idempotency keys, matches subscriptions, and
  * stores each new event with a delivery and a queue row for every subscribed endpoint. All of it commits, or none.
  * Keys are inserted in sorted order, so that two groups that share keys wait for each other instead of deadlocking.
+ * Ids are made as waybill.event_id and waybill.derived_id make them, spelled out: PostgreSQL calls those once a row (9
+ * and 15 µs, a third of the statement), and all events of a statement share their millisecond.
  * The payloads come as one binary value, cut where they are stored: half the bytes of a bytea[] in hex, and no copy of
  * them in any of the steps.
  */
 const ACCEPT_EVENTS = `
-with input as (
-  select i.*, waybill.event_id(now(), i.random) as id
-  from unnest($2::uuid[], $3::uuid[], $4::text[], $5::integer[], $12::integer[], $6::text[], $7::text[], $8::timestamptz[], $9::text[], $10::bytea[])
+with clock as materialized (
+  select lpad(to_hex(floor(extract(epoch from now()) * 1000)::bigint), 12, '0') || '7' as id_start
+),
+input as (
+  select i.*, (c.id_start || i.random)::uuid as id
+  from clock c, unnest($2::uuid[], $3::text[], $4::text[], $5::integer[], $12::integer[], $6::text[], $7::text[], $8::timestamptz[], $9::text[], $10::bytea[])
     with ordinality as i (tenant_id, random, event_type, payload_at, payload_bytes, content_type, metadata, not_before, idempotency_key, fingerprint, place)
 ),
 kept as (
@@ -44,11 +49,13 @@ matched as (
 ),
 fan_out as materialized (
   select f.place, f.tenant_id, f.id as event_id, p.id as endpoint_id, p.revision,
-    waybill.derived_id(f.id, p.id) as delivery_id,
+    (c.id_start || substr(d.digest, 1, 3) || '8' || substr(d.digest, 4, 15))::uuid as delivery_id,
     greatest(now(), f.not_before) as due_at, f.payload_bytes
   from matched m
   join fresh f on f.place = m.place
   join waybill.endpoints p on p.tenant_id = any($1) and p.tenant_id = f.tenant_id and p.id = m.endpoint_id
+  cross join clock c
+  cross join lateral (select encode(sha256(uuid_send(f.id) || uuid_send(p.id)), 'hex') as digest offset 0) d
   where p.deleted_at is null and p.status <> 'disabled'
 ),
 targets as (
@@ -139,7 +146,7 @@ function toColumns(inputs: readonly EventInput[], maxAgeMs: number): unknown[] {
   return [
     plainArrayText([...new Set(tenants)]),
     plainArrayText(tenants),
-    plainArrayText(inputs.map(() => randomUUID()).toSorted(byIdBits)),
+    plainArrayText(inputs.map(randomIdEnd).toSorted()),
     arrayText(inputs.map((input) => input.eventType)),
     plainArrayText(places),
     arrayText(inputs.map((input) => input.contentType)),
@@ -156,11 +163,11 @@ function toColumns(inputs: readonly EventInput[], maxAgeMs: number): unknown[] {
 }
 
 /**
- * Ids made in one millisecond keep the order of the batch. waybill.event_id takes over what stands behind the version
- * digit and nothing before it, so that is what is sorted by.
+ * The 19 hex digits that stand behind an event id's millisecond and version: those of a random uuid. Sorted, ids made
+ * in one millisecond keep the order of the batch.
  */
-function byIdBits(one: string, other: string): number {
-  return one.slice(15) < other.slice(15) ? -1 : 1;
+function randomIdEnd(): string {
+  return randomUUID().replaceAll('-', '').slice(13);
 }
 
 function toEvent(row: StoredRow, eventType: string): AcceptedEvent {

@@ -158,3 +158,17 @@ describe('a batch taken item by item', () => {
     }
   });
 });
+
+it('the ids of events and deliveries are those that the functions of the schema make', async () => {
+  await stage.client.publish('order.paid', {});
+  const { rows } = await stage.pool.query<{ all: number; events: number; deliveries: number }>(`
+    select count(*)::integer as all,
+      count(*) filter (where e.id = waybill.event_id(e.created_at, e.id))::integer as events,
+      count(*) filter (where d.id = waybill.derived_id(e.id, d.endpoint_id))::integer as deliveries
+    from waybill.events e
+    join waybill.deliveries d on d.tenant_id = e.tenant_id and d.event_id = e.id
+  `);
+  const { all, events, deliveries } = rows[0]!;
+  expect(all).toBeGreaterThan(1);
+  expect([events, deliveries]).toEqual([all, all]);
+});
