@@ -1,8 +1,8 @@
 const SPECIAL = /["\\]/g;
 
 /**
- * An array of texts as PostgreSQL reads one. pg would make the same of an array, but takes two regular expressions an
- * element for it: of a group of 64 events that was more time than the statement's round trip.
+ * An array of texts as PostgreSQL reads one. pg would make the same of an array, by two regular expressions an element;
+ * a group has ten arrays.
  */
 export function arrayText(values: readonly (string | null)[]): string {
   return `{${values.map((value) => (value === null ? 'NULL' : quoted(value))).join()}}`;

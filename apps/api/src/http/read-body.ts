@@ -16,8 +16,8 @@ export async function readBody(request: IncomingMessage, bytesMax: number): Prom
 }
 
 /**
- * A body that is here already, as most are once the key was looked up: reading it piece by piece, with the four
- * listeners that takes, cost more than all else in this file.
+ * A body that is here already, as most are once the key was looked up, read without the four listeners that reading it
+ * piece by piece takes.
  */
 function takeWhole(request: IncomingMessage, bytesMax: number): Buffer | null {
   if (!request.complete || request.destroyed || request.readableLength > bytesMax) return null;
