@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { AppError, type Queryable } from '#runtime';
+import { quotedArray, plainArray } from './array-text.js';
 import { readAcceptedEvents } from './read-accepted-events.js';
 import type { AcceptedEvent, AcceptResult, EventInput } from './types.js';
 
@@ -7,12 +8,19 @@ import type { AcceptedEvent, AcceptResult, EventInput } from './types.js';
  * One statement for any number of events of any tenants: claims their idempotency keys, matches subscriptions, and
  * stores each new event with a delivery and a queue row for every subscribed endpoint. All of it commits, or none.
  * Keys are inserted in sorted order, so that two groups that share keys wait for each other instead of deadlocking.
+ * Ids are made as waybill.event_id and waybill.derived_id make them, spelled out: PostgreSQL calls those once a row (9
+ * and 15 µs, a third of the statement), and all events of a statement share their millisecond.
+ * The payloads come as one binary value, cut where they are stored: half the bytes of a bytea[] in hex, and no copy of
+ * them in any of the steps.
  */
 const ACCEPT_EVENTS = `
-with input as (
-  select i.*, waybill.event_id(now(), i.random) as id
-  from unnest($2::uuid[], $3::uuid[], $4::text[], $5::bytea[], $6::text[], $7::text[], $8::timestamptz[], $9::text[], $10::bytea[])
-    with ordinality as i (tenant_id, random, event_type, payload, content_type, metadata, not_before, idempotency_key, fingerprint, place)
+with clock as materialized (
+  select lpad(to_hex(floor(extract(epoch from now()) * 1000)::bigint), 12, '0') || '7' as id_start
+),
+input as (
+  select i.*, (c.id_start || i.random)::uuid as id
+  from clock c, unnest($2::uuid[], $3::text[], $4::text[], $5::integer[], $12::integer[], $6::text[], $7::text[], $8::timestamptz[], $9::text[], $10::bytea[])
+    with ordinality as i (tenant_id, random, event_type, payload_at, payload_bytes, content_type, metadata, not_before, idempotency_key, fingerprint, place)
 ),
 kept as (
   insert into waybill.idempotency_keys (tenant_id, key, fingerprint, resource_id, created_at)
@@ -41,22 +49,24 @@ matched as (
 ),
 fan_out as materialized (
   select f.place, f.tenant_id, f.id as event_id, p.id as endpoint_id, p.revision,
-    waybill.derived_id(f.id, p.id) as delivery_id,
-    greatest(now(), f.not_before) as due_at, coalesce(p.max_age_ms, $11) as max_age_ms, octet_length(f.payload) as payload_bytes
+    (c.id_start || substr(d.digest, 1, 3) || '8' || substr(d.digest, 4, 15))::uuid as delivery_id,
+    greatest(now(), f.not_before) as due_at, coalesce(p.max_age_ms, $11) as max_age_ms, f.payload_bytes
   from matched m
   join fresh f on f.place = m.place
   join waybill.endpoints p on p.tenant_id = any($1) and p.tenant_id = f.tenant_id and p.id = m.endpoint_id
+  cross join clock c
+  cross join lateral (select encode(sha256(uuid_send(f.id) || uuid_send(p.id)), 'hex') as digest offset 0) d
   where p.deleted_at is null and p.status <> 'disabled'
 ),
 targets as (
-  select place, count(*)::integer as target_count, array_agg(delivery_id order by endpoint_id) as delivery_ids,
-    array_agg(endpoint_id order by endpoint_id) as endpoint_ids
+  select place, count(*)::integer as target_count, string_agg(delivery_id::text, ',' order by endpoint_id) as delivery_ids,
+    string_agg(endpoint_id::text, ',' order by endpoint_id) as endpoint_ids
   from fan_out
   group by place
 ),
 stored_events as (
   insert into waybill.events (tenant_id, id, event_type, payload, content_type, metadata, not_before, target_count, created_at)
-  select f.tenant_id, f.id, f.event_type, f.payload, f.content_type, f.metadata::jsonb, f.not_before, coalesce(t.target_count, 0), now()
+  select f.tenant_id, f.id, f.event_type, substring($13::bytea from f.payload_at for f.payload_bytes), f.content_type, f.metadata::jsonb, f.not_before, coalesce(t.target_count, 0), now()
   from fresh f
   left join targets t on t.place = f.place
 ),
@@ -79,8 +89,8 @@ interface StoredRow {
   place: number;
   id: string;
   created_at: Date;
-  delivery_ids: string[] | null;
-  endpoint_ids: string[] | null;
+  delivery_ids: string | null;
+  endpoint_ids: string | null;
 }
 
 /**
@@ -130,38 +140,43 @@ async function fillRepeats(
 
 function toColumns(inputs: readonly EventInput[], maxAgeMs: number): unknown[] {
   const tenants = inputs.map((input) => input.tenantId);
+  const payloads = inputs.map((input) => input.payload);
+  let end = 1;
+  const places = payloads.map(({ length }) => (end += length) - length);
   return [
-    [...new Set(tenants)],
-    tenants,
-    inputs.map(() => randomUUID()).toSorted(byIdBits),
-    inputs.map((input) => input.eventType),
-    inputs.map((input) => input.payload),
-    inputs.map((input) => input.contentType),
-    inputs.map((input) => input.metadata),
-    inputs.map((input) => input.notBefore),
-    inputs.map((input) => input.idempotency?.key ?? null),
-    inputs.map((input) => input.idempotency?.fingerprint ?? null),
+    plainArray([...new Set(tenants)]),
+    plainArray(tenants),
+    plainArray(inputs.map(randomIdEnd).toSorted()),
+    quotedArray(inputs.map((input) => input.eventType)),
+    plainArray(places),
+    quotedArray(inputs.map((input) => input.contentType)),
+    quotedArray(inputs.map((input) => input.metadata)),
+    quotedArray(inputs.map((input) => input.notBefore?.toISOString() ?? null)),
+    quotedArray(inputs.map((input) => input.idempotency?.key ?? null)),
+    quotedArray(
+      inputs.map(({ idempotency }) => idempotency && `\\x${idempotency.fingerprint.toString('hex')}`),
+    ),
     maxAgeMs,
+    plainArray(payloads.map(({ length }) => length)),
+    payloads.length === 1 ? payloads[0] : Buffer.concat(payloads),
   ];
 }
 
 /**
- * Ids made in one millisecond keep the order of the batch. waybill.event_id takes over what stands behind the version
- * digit and nothing before it, so that is what is sorted by.
+ * The 19 hex digits that stand behind an event id's millisecond and version: those of a random uuid. Sorted, ids made
+ * in one millisecond keep the order of the batch.
  */
-function byIdBits(one: string, other: string): number {
-  return one.slice(15) < other.slice(15) ? -1 : 1;
+function randomIdEnd(): string {
+  return randomUUID().replaceAll('-', '').slice(13);
 }
 
 function toEvent(row: StoredRow, eventType: string): AcceptedEvent {
+  const endpointIds = row.endpoint_ids?.split(',') ?? [];
+  const deliveryIds = row.delivery_ids?.split(',') ?? [];
   return {
     id: row.id,
     eventType,
     createdAt: row.created_at,
-    deliveries: (row.delivery_ids ?? []).map((id, index) => ({
-      id,
-      endpointId: row.endpoint_ids![index]!,
-      state: 'pending',
-    })),
+    deliveries: deliveryIds.map((id, index) => ({ id, endpointId: endpointIds[index]!, state: 'pending' })),
   };
 }

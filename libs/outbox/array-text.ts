@@ -1,22 +1,20 @@
-/** A value of an array parameter. */
-type Item = string | number | boolean | Buffer | null;
-
 /**
- * An array as PostgreSQL reads it, made in one go: the driver quotes, escapes and concatenates item by item, which was
- * a tenth of a dispatcher's time in batches of 256. Only for items that need no quoting: ids, numbers, names of ours.
+ * An array as PostgreSQL reads it, made in one go: the driver would make the same of an array by two regular expressions an
+ * item, and a record has 28 arrays. Only for items that need no quoting: ids, numbers, names of ours.
  */
 export function plainArray(items: readonly (string | number | boolean | null)[]): string {
   return `{${items.map((item) => item ?? 'null').join(',')}}`;
 }
 
 /** The same for texts of any content and bytes. */
-export function quotedArray(items: readonly Item[]): string {
+export function quotedArray(items: readonly (string | Buffer | null)[]): string {
   return `{${items.map(quoted).join(',')}}`;
 }
 
-function quoted(item: Item): string {
-  if (item === null) return 'null';
-  if (Buffer.isBuffer(item)) return `"\\\\x${item.toString('hex')}"`;
-  if (typeof item !== 'string') return String(item);
-  return `"${item.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`;
+const SPECIAL = /["\\]/g;
+
+function quoted(item: string | Buffer | null): string {
+  if (item === null) return 'NULL';
+  if (typeof item !== 'string') return `"\\\\x${item.toString('hex')}"`;
+  return `"${item.replace(SPECIAL, String.raw`\$&`)}"`;
 }

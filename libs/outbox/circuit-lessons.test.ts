@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { circuitLessons, type AttemptLesson } from './circuit-lessons.js';
-import type { SettledAttempt } from './types.js';
+import { circuitLessons } from './circuit-lessons.js';
+import type { AttemptLesson, SettledAttempt } from './types.js';
 
 const LESSON: AttemptLesson = {
   succeeded: false,

@@ -1,28 +1,4 @@
-import type { EndpointRef, SettledAttempt } from './types.js';
-
-/** When an endpoint's circuit opens, and for how long. */
-export interface CircuitPolicy {
-  /** Failures in a row that open it; 0 for an endpoint without a circuit. */
-  readonly failures: number;
-  /** Share of failed attempts in the last minute that opens it; null to look at failures in a row alone. */
-  readonly failureRatio: number | null;
-  /** How long it stays open before a probe. */
-  readonly openMs: number;
-}
-
-/** What one attempt says about its endpoint; an attempt that says nothing (a lapsed lease) has none. */
-export interface AttemptLesson {
-  readonly succeeded: boolean;
-  readonly policy: CircuitPolicy;
-  /** The failure ratio was reached with this attempt. */
-  readonly tripped: boolean;
-  /** Milliseconds for which `Retry-After` holds the endpoint; null for not at all. */
-  readonly holdMs: number | null;
-  /** The receiver answered 410. */
-  readonly gone: boolean;
-  /** This attempt decides a half-open circuit. */
-  readonly isProbe: boolean;
-}
+import type { AttemptLesson, EndpointRef, SettledAttempt } from './types.js';
 
 /** What a batch of attempts teaches about one endpoint. */
 export interface CircuitLesson extends EndpointRef {

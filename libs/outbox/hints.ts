@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Queryable } from '#runtime';
 import type { EndpointRef } from './types.js';
 
@@ -6,6 +7,12 @@ export const HINT_CHANNEL = 'waybill_due';
 
 /** PostgreSQL refuses a notification of 8,000 bytes and would undo the transaction with it. */
 const HINT_BYTES_MAX = 7_900;
+
+/**
+ * The least time between two hints. A hint after a pause goes out at once; under load one would follow another without
+ * end, a transaction each, to dispatchers that are awake anyway.
+ */
+const HINT_GAP_MS = 5;
 
 /** Hints as they travel: \`tenant:endpoint\` pairs with commas between, or the empty text for "look yourself". */
 export function formatHint(endpoints: readonly EndpointRef[]): string {
@@ -37,9 +44,12 @@ export interface Hints {
 export function createHints(db: Queryable, onError: (error: unknown) => void): Hints {
   let waiting = new Map<string, EndpointRef>();
   let sending: Promise<void> | null = null;
+  let quietUntil = 0;
 
   async function send(): Promise<void> {
     while (waiting.size > 0) {
+      const gapMs = quietUntil - performance.now();
+      if (gapMs > 0) await delay(gapMs);
       const hint = formatHint([...waiting.values()]);
       waiting = new Map();
       try {
@@ -51,6 +61,7 @@ export function createHints(db: Queryable, onError: (error: unknown) => void): H
       } catch (error) {
         onError(error);
       }
+      quietUntil = performance.now() + HINT_GAP_MS;
     }
     sending = null;
   }

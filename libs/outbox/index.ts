@@ -54,7 +54,9 @@ export type { Blocker, BlockerCode } from './explain-blockers.js';
 export type {
   AcceptedEvent,
   AcceptResult,
+  AttemptLesson,
   AttemptRecord,
+  CircuitPolicy,
   Claim,
   ClaimedDelivery,
   ClaimedEndpoint,

@@ -1,5 +1,3 @@
-import type { AttemptLesson } from './circuit-lessons.js';
-
 /** The states a delivery is stored in; `in_progress` and `held` are derived when one is read. */
 export type StoredDeliveryState = 'pending' | 'failed' | 'succeeded' | 'dead' | 'cancelled';
 
@@ -116,6 +114,30 @@ export type Outcome =
   | { readonly state: 'succeeded' }
   | { readonly state: 'failed'; readonly retryInMs: number }
   | { readonly state: 'dead'; readonly reason: DeadReason };
+
+/** When an endpoint's circuit opens, and for how long. */
+export interface CircuitPolicy {
+  /** Failures in a row that open it; 0 for an endpoint without a circuit. */
+  readonly failures: number;
+  /** Share of failed attempts in the last minute that opens it; null to look at failures in a row alone. */
+  readonly failureRatio: number | null;
+  /** How long it stays open before a probe. */
+  readonly openMs: number;
+}
+
+/** What one attempt says about its endpoint; an attempt that says nothing (a lapsed lease) has none. */
+export interface AttemptLesson {
+  readonly succeeded: boolean;
+  readonly policy: CircuitPolicy;
+  /** The failure ratio was reached with this attempt. */
+  readonly tripped: boolean;
+  /** Milliseconds for which `Retry-After` holds the endpoint; null for not at all. */
+  readonly holdMs: number | null;
+  /** The receiver answered 410. */
+  readonly gone: boolean;
+  /** This attempt decides a half-open circuit. */
+  readonly isProbe: boolean;
+}
 
 /** One attempt with its outcome, on its way to the database under the token of its claim. */
 export interface SettledAttempt extends EndpointRef {

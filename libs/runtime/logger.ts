@@ -4,10 +4,7 @@ import { errorCode } from './error-code.js';
 export type { Logger } from 'pino';
 
 /** What a reader that has stopped reading may make us keep; lines beyond it are dropped. */
-const BACKLOG_BYTES_MAX = 8_388_608;
-/** Lines are handed over together, so many bytes or so many milliseconds of them: a write each is a system call each. */
-const CHUNK_BYTES = 32_768;
-const CHUNK_MS = 20;
+const BACKLOG_CHARACTERS_MAX = 8_388_608;
 
 /** Names of fields that may hold a credential. */
 const CREDENTIALS = new Set(['authorization', 'secret', 'key', 'databaseUrl']);
@@ -67,38 +64,37 @@ function describeError(error: unknown): object {
 /**
  * Standard output that can neither stop nor end the process. pino's own destination waits in a loop that blocks the
  * event loop when its reader is gone (a launcher killed with SIGKILL left a dispatcher that would not stop); a log is
- * worth less than a lease, so lines are dropped instead.
+ * worth less than a lease, so lines are dropped instead. The lines of one turn of the event loop go out in one write:
+ * a batch of 100 events logs 100 lines, and each write is a system call.
  */
 function standardOutput(): DestinationStream {
   const { stdout } = process;
   stdout.on('error', () => {
     gone = true;
   });
-  process.on('exit', writeChunk);
+  process.once('exit', writeLines);
   return {
     write(line) {
-      if (gone || stdout.writableLength >= BACKLOG_BYTES_MAX) return;
-      chunk += line;
-      if (chunk.length >= CHUNK_BYTES) writeChunk();
-      else timer ??= setTimeout(writeChunk, CHUNK_MS).unref();
+      if (gone || stdout.writableLength + lines.length > BACKLOG_CHARACTERS_MAX) return;
+      if (lines === '') setImmediate(writeLines);
+      lines += line;
     },
   };
 }
 
+/** Whoever read them is gone. */
 let gone = false;
-let chunk = '';
-let timer: NodeJS.Timeout | null = null;
+/** Lines of this turn that are still to be written. */
+let lines = '';
 
-function writeChunk(): void {
-  if (timer !== null) clearTimeout(timer);
-  timer = null;
-  if (chunk !== '' && !gone) process.stdout.write(chunk);
-  chunk = '';
+function writeLines(): void {
+  if (lines !== '') process.stdout.write(lines);
+  lines = '';
 }
 
 /** Resolves when what was logged so far is written, or after `timeoutMs` if nobody reads it. */
 export async function flushLog(timeoutMs: number): Promise<void> {
-  writeChunk();
+  writeLines();
   if (process.stdout.writableLength === 0) return;
   await new Promise<void>((resolve) => {
     const late = setTimeout(resolve, timeoutMs);

@@ -1,5 +1,5 @@
 export { ApiKey } from './api-key.entity.js';
-export { authenticateKey, type KeyHolder } from './authenticate-key.js';
+export { authenticateKeys, type KeyHolder } from './authenticate-keys.js';
 export { bootstrapTenant } from './bootstrap-tenant.js';
 export { createApiKey, type NewApiKey } from './create-api-key.js';
 export { createTenant, type Repositories } from './create-tenant.js';

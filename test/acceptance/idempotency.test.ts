@@ -302,7 +302,8 @@ describe('a batch', () => {
     const key = randomUUID();
     const [answer, counts] = await added(() => postBatch([item(key, 1), item(key, 1), item(null, 1)]));
     expect(answer.status).toBe(201);
-    expect(answer.body.data[1]).toEqual(answer.body.data[0]);
+    expect(answer.body.data[0]).toMatchObject({ status: 'accepted' });
+    expect(answer.body.data[1]).toEqual({ ...answer.body.data[0], status: 'repeated' });
     expect(answer.body.data[2]!.id).not.toBe(answer.body.data[0]!.id);
     expect([wasReplayed(answer), counts]).toEqual([undefined, [2, 2, 2, 1]]);
     const other = randomUUID();

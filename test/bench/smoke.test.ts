@@ -1,8 +1,8 @@
 import { fileURLToPath } from 'node:url';
 
-import { afterAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 
-import { runProcess, stopEverything } from '../support/app-process.js';
+import { runProcess } from '../support/app-process.js';
 
 const RUN = fileURLToPath(new URL('../../bench/run.mjs', import.meta.url));
 const RATIOS: Record<string, string[]> = {

@@ -3,16 +3,19 @@ import type { DataSource } from 'typeorm';
 import type { EgressPolicy } from '#egress';
 import type { Hints } from '#outbox';
 import type { Config, Logger } from '#runtime';
-import type { Accept } from './events/group-accept.js';
-import type { Turns } from './events/turns.js';
+import type { Authenticate } from './auth/authenticate.js';
 import type { Lifecycle } from './lifecycle.js';
 import type { Metrics } from './metrics/create-metrics.js';
+import type { Accept } from './publish/group-accept.js';
+import type { Turns } from './publish/turns.js';
 
 /** What the controllers work with; made once in main, and closed there. */
 export class ApiContext {
   constructor(
     readonly config: Config,
     readonly logger: Logger,
+    /** Whose key a request brings, looked up together with those of requests that come at the same time. */
+    readonly authenticate: Authenticate,
     /** Tenants and endpoints. */
     readonly source: DataSource,
     /** Accept and replay: statements planned once, and a short wait for locks. */

@@ -4,10 +4,11 @@ import { acceptEvents, createHints } from '#outbox';
 import { openDataSource, createPool, type Config, type Logger } from '#runtime';
 import { ApiKey, Tenant } from '#tenants';
 import { ApiContext } from './api-context.js';
-import { createGroupAccept } from './events/group-accept.js';
-import { Turns } from './events/turns.js';
+import { createAuthenticate } from './auth/authenticate.js';
 import { Lifecycle } from './lifecycle.js';
 import { createMetrics } from './metrics/create-metrics.js';
+import { createGroupAccept } from './publish/group-accept.js';
+import { Turns } from './publish/turns.js';
 
 /**
  * A key that another transaction holds makes its requests wait in turns of this long, on four connections of their own:
@@ -79,6 +80,7 @@ export async function createContext(
   const context = new ApiContext(
     config,
     logger,
+    createAuthenticate(readPool),
     source,
     acceptPool,
     keyedPool,

@@ -2,11 +2,10 @@ import { Injectable, type CanActivate, type ExecutionContext } from '@nestjs/com
 import { ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
 import { Reflector } from '@nestjs/core';
 import type { Request } from 'express';
-import { AppError } from '#runtime';
-import { authenticateKey, type Scope } from '#tenants';
+import type { Scope } from '#tenants';
 import { ApiContext } from '../api-context.js';
-import { unknownField } from '../http/dto.pipe.js';
 import { stateOf } from '../http/request-state.js';
+import { refuseQuery, requireScope } from './authenticate.js';
 import { PUBLIC, SCOPE } from './require-scope.js';
 
 /** Lets a request through when its bearer key is valid now and has the scope of the route. */
@@ -20,13 +19,10 @@ export class KeyGuard implements CanActivate {
   async canActivate(execution: ExecutionContext): Promise<boolean> {
     if (this.reflector.get<boolean | undefined>(PUBLIC, execution.getClass())) return true;
     const request = execution.switchToHttp().getRequest<Request>();
-    const holder = await authenticateKey(this.context.readPool, bearerOf(request.headers.authorization));
-    const scope = this.reflector.get<Scope | undefined>(SCOPE, execution.getHandler()) ?? 'admin';
-    if (!holder.scopes.includes('admin') && !holder.scopes.includes(scope)) {
-      throw new AppError('insufficient_scope', `The API key lacks the scope ${scope}.`);
-    }
+    const holder = await this.context.authenticate(request);
+    requireScope(holder, this.reflector.get<Scope | undefined>(SCOPE, execution.getHandler()) ?? 'admin');
     stateOf(request).holder = holder;
-    if (!takesQuery(execution)) refuseQuery(request);
+    if (!takesQuery(execution)) refuseQuery(request.query);
     return true;
   }
 }
@@ -41,16 +37,4 @@ function takesQuery(execution: ExecutionContext): boolean {
     execution.getHandler().name,
   );
   return Object.keys(parameters ?? {}).some((parameter) => QUERY_PARAMETER.test(parameter));
-}
-
-/** A parameter that nobody reads would silently be nothing: `POST /v1/events?not_before=…`. */
-function refuseQuery(request: Request): void {
-  const names = Object.keys(request.query);
-  if (names.length > 0) throw unknownField(names);
-}
-
-function bearerOf(header: string | undefined): string {
-  const match = /^bearer(?: +(.*))?$/i.exec(header ?? '');
-  if (match === null) throw new AppError('authentication_required');
-  return match[1] ?? '';
 }

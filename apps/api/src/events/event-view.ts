@@ -1,20 +1,6 @@
 import { formatId } from '#runtime';
-import type { AcceptedEvent, EventSummary, StoredEvent } from '#outbox';
+import type { EventSummary, StoredEvent } from '#outbox';
 import { deliveryView } from '../deliveries/delivery-view.js';
-
-/** The answer to a publish, first or repeated. */
-export function acceptedView(event: AcceptedEvent) {
-  return {
-    id: formatId('event', event.id),
-    event_type: event.eventType,
-    created_at: event.createdAt.toISOString(),
-    deliveries: event.deliveries.map(({ id, endpointId, state }) => ({
-      id: formatId('delivery', id),
-      endpoint_id: formatId('endpoint', endpointId),
-      state,
-    })),
-  };
-}
 
 /** An event in a list. */
 export function eventView(event: EventSummary) {

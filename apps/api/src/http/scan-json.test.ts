@@ -59,8 +59,27 @@ describe('scanJson', () => {
       undefined,
     ]);
     expect(codeOf(body, { ...limits, itemsMax: 2 })).toBe('too_many_events');
-    expect(codeOf(Buffer.from('{"events":[{"a":1,"a":2}]}'), limits)).toBe('duplicate_field');
-    expect(codeOf(Buffer.from('{"events":[{"p":{"a":1,"a":2}}]}'), limits)).toBe('ok');
+  });
+
+  it('finds the fault of one element of a batch in that element, and of the body around them in none', () => {
+    const limits = { ...OBJECT_LIMITS, captureDepth: 3, itemsMax: 5 };
+    const elements = [
+      '{"a":1,"a":2}',
+      '{"p":{"a":1,"a":2}}',
+      keys(10_001),
+      `{"p":${keys(9_999)}}`,
+      keys(10_000),
+    ];
+    const body = Buffer.from(`{"events":[${elements.join()}],"mode":1}`);
+    const items = scanJson(body, limits).fields!.get('events')!.items!;
+    expect(items.map(({ fault }) => fault?.code)).toEqual([
+      'duplicate_field',
+      undefined,
+      'json_too_many_keys',
+      undefined,
+      undefined,
+    ]);
+    expect(codeOf(Buffer.from('{"events":[{}],"events":[]}'), limits)).toBe('duplicate_field');
   });
 
   it('takes 100 levels and refuses 101, also when 100,000 follow', () => {

@@ -12,6 +12,8 @@ export interface JsonNode {
   readonly fields: Map<string, JsonNode> | null;
   /** Of a captured array: its elements. */
   readonly items: JsonNode[] | null;
+  /** Of an element of a captured array: why it must be refused, while the others are none the worse. */
+  fault: AppError | null;
 }
 
 export interface ScanLimits {
@@ -47,6 +49,8 @@ interface Scan {
   readonly limits: ScanLimits;
   readonly frames: Frame[];
   root: JsonNode | null;
+  /** The element of a captured array that is being read. */
+  item: JsonNode | null;
   keys: number;
   at: number;
   /** What may stand at `at`: besides it, a container just opened or behind an element may close. */
@@ -57,7 +61,8 @@ interface Scan {
 /**
  * Checks a whole body against RFC 8259 in one pass without recursion and gives its outer values by their places, so
  * that a payload can be taken out byte for byte. Throws `invalid_encoding`, `invalid_json`, `json_too_deep`,
- * `json_too_many_keys`, `too_many_events` or `duplicate_field`. JSON.parse alone would not do: it keeps the last of
+ * `json_too_many_keys`, `too_many_events` or `duplicate_field`; an element of a captured array keeps its own too many
+ * keys and fields given twice as its fault. JSON.parse alone would not do: it keeps the last of
  * two equal names, takes any depth, and says nothing about places.
  */
 export function scanJson(bytes: Buffer, limits: ScanLimits = OBJECT_LIMITS): JsonNode {
@@ -70,6 +75,7 @@ export function scanJson(bytes: Buffer, limits: ScanLimits = OBJECT_LIMITS): Jso
     limits,
     frames: [],
     root: null,
+    item: null,
     keys: 0,
     at: 0,
     expect: 'value',
@@ -89,6 +95,7 @@ function step(scan: Scan): void {
   if (frame !== undefined && scan.mayClose && byte === (frame.isObject ? CLOSE_OBJECT : CLOSE_ARRAY)) {
     scan.at += 1;
     if (frame.node !== null) frame.node.end = scan.at;
+    if (frame.node !== null && frame.node.items !== null) endItems(scan);
     scan.frames.pop();
     scan.expect = 'comma';
   } else if (frame !== undefined && scan.expect === 'comma') {
@@ -107,8 +114,9 @@ function takeKey(scan: Scan, frame: Frame): void {
   const { bytes, limits } = scan;
   if (bytes[scan.at] !== QUOTE) refuseAt(scan.at);
   scan.keys += 1;
-  if (scan.keys > limits.keysMax) {
-    throw new AppError('json_too_many_keys', `The JSON holds more than ${limits.keysMax} object keys.`);
+  if (scan.keys === limits.keysMax + 1) {
+    const message = `The JSON holds more than ${limits.keysMax} object keys.`;
+    refuse(scan.item, new AppError('json_too_many_keys', message));
   }
   const end = endOfString(bytes, scan.at);
   if (captures(frame.node)) frame.name = JSON.parse(bytes.toString('utf8', scan.at, end)) as string;
@@ -158,20 +166,32 @@ function newNode(byte: number | undefined, start: number, depth: number, limits:
     fields: captured && kind === 'object' ? new Map() : null,
     // A body that is an array is refused by whoever asked for an object: its elements are of no use.
     items: captured && kind === 'array' && depth > 0 ? [] : null,
+    fault: null,
   };
+}
+
+function endItems(scan: Scan): void {
+  scan.item = null;
+  scan.keys = 0;
+}
+
+/** The first fault of an element counts; what belongs to none refuses the whole body. */
+function refuse(item: JsonNode | null, error: AppError): void {
+  if (item === null) throw error;
+  item.fault ??= error;
 }
 
 function attach(scan: Scan, parent: JsonNode, name: string, node: JsonNode): void {
   if (parent.items !== null) {
     scan.keys = 0;
+    scan.item = node;
     parent.items.push(node);
     if (parent.items.length > scan.limits.itemsMax) {
       throw new AppError('too_many_events', `A batch holds at most ${scan.limits.itemsMax} events.`);
     }
   } else if (parent.fields!.has(name)) {
-    throw new AppError('duplicate_field', 'A field is given twice.', {
-      details: [{ field: name.slice(0, 100), reason: 'duplicate' }],
-    });
+    const details = [{ field: name.slice(0, 100), reason: 'duplicate' }];
+    refuse(scan.item, new AppError('duplicate_field', 'A field is given twice.', { details }));
   } else {
     parent.fields!.set(name, node);
   }

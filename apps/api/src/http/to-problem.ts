@@ -59,6 +59,11 @@ export function toProblem(error: unknown, requestId: string): Problem {
   return { status, headers, body, ours: known !== error && status >= 500 };
 }
 
+/** The code under which an error would be answered. */
+export function codeOf(error: unknown): ErrorCode {
+  return toAppError(error).code;
+}
+
 function toAppError(error: unknown): AppError {
   if (error instanceof AppError) return error;
   if (isDatabaseUnavailable(error) || BUSY.has(sqlState(error) ?? '')) {

@@ -40,6 +40,7 @@ const KEY_BYTES_MAX = 255 * 6 + 2;
  */
 export function readEnvelope(bytes: Buffer, node: JsonNode, rules: EnvelopeRules): Envelope {
   const { path, takesKey } = rules;
+  if (node.fault !== null) throw node.fault;
   const fields = node.fields;
   if (fields === null) {
     throw refusal(

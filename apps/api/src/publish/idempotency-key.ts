@@ -1,4 +1,4 @@
-import type { Request } from 'express';
+import type { IncomingMessage } from 'node:http';
 import { AppError } from '#runtime';
 
 const KEY = /^[\x21-\x7e]{1,255}$/;
@@ -9,7 +9,7 @@ export function readIdempotencyKey(text: string | null): string | null {
 }
 
 /** The Idempotency-Key of a request, null when it brings none; throws for a malformed one and for two of them. */
-export function idempotencyKeyOf(request: Request): string | null {
+export function idempotencyKeyOf(request: IncomingMessage): string | null {
   const given = request.headersDistinct['idempotency-key'];
   if (given === undefined) return null;
   const key = given.length === 1 ? readIdempotencyKey(given[0]!) : null;
@@ -18,4 +18,10 @@ export function idempotencyKeyOf(request: Request): string | null {
     'invalid_idempotency_key',
     'Idempotency-Key is given once and has 1 to 255 visible ASCII characters.',
   );
+}
+
+/** Throws when a batch comes with the header: one key cannot stand for many events. */
+export function refuseIdempotencyKey(request: IncomingMessage): void {
+  if (request.headers['idempotency-key'] === undefined) return;
+  throw new AppError('invalid_idempotency_key', 'In a batch each event brings its own idempotency_key.');
 }

@@ -7,63 +7,96 @@ import { fingerprint } from './fingerprint.js';
 import type { Envelope } from './read-envelope.js';
 
 /** A stored event, and whether it was stored by an earlier request under the same key. */
-export interface Published {
+export interface Stored {
   readonly event: AcceptedEvent;
   readonly repeated: boolean;
 }
 
+/** What became of one item of a batch that is taken item by item. */
+export type ItemResult = Stored | AppError;
+
 const LOCK_NOT_AVAILABLE = '55P03';
 
+/** Whether an item was refused, for what it is or for its key. */
+export function isRefused(result: Envelope | ItemResult): result is AppError {
+  return result instanceof AppError;
+}
+
+/** Whether an item stands for an event that was stored before. */
+export function isRepeated(result: ItemResult): boolean {
+  return !isRefused(result) && result.repeated;
+}
+
 /** Stores one event and what is owed for it; when this returns, both are committed. */
-export async function publishEvent(
-  context: ApiContext,
-  key: KeyHolder,
-  envelope: Envelope,
-): Promise<Published> {
+export async function storeEvent(context: ApiContext, key: KeyHolder, envelope: Envelope): Promise<Stored> {
   const startedAt = performance.now();
-  const inputs = [toInput(key, envelope)];
-  const results =
-    envelope.idempotencyKey === null
-      ? [await context.accept(inputs[0]!)]
-      : await acceptKeyed(context, key.tenantId, inputs);
-  const published = toPublished(results, '');
-  announce(context, key, inputs, published, startedAt);
-  return published[0]!;
+  const input = toInput(key, envelope);
+  const result = input.idempotency === null ? await context.accept(input) : await acceptKeyed(context, input);
+  const stored = toStored(result, null);
+  if (isRefused(stored)) throw stored;
+  announce(context, key, [input], [stored], startedAt);
+  return stored;
 }
 
 /** Stores all the events of a batch, or none: a conflict of one takes the others back. */
-export async function publishBatch(
+export async function storeAll(
   context: ApiContext,
   key: KeyHolder,
   envelopes: readonly Envelope[],
-): Promise<readonly Published[]> {
+): Promise<readonly Stored[]> {
+  const results = await acceptBatch(context, key, envelopes, (result, index) => {
+    const stored = toStored(result, index);
+    if (isRefused(stored)) throw stored;
+    return stored;
+  });
+  return results as readonly Stored[];
+}
+
+/** Stores every event of a batch that is good, all of them in one commit, and says of each what became of it. */
+export async function storeEach(
+  context: ApiContext,
+  key: KeyHolder,
+  items: readonly (Envelope | AppError)[],
+): Promise<readonly ItemResult[]> {
+  const good = items.flatMap((item, index) => (isRefused(item) ? [] : [{ envelope: item, index }]));
+  if (good.length === 0) return items as readonly AppError[];
+  const envelopes = good.map(({ envelope }) => envelope);
+  const stored = await acceptBatch(context, key, envelopes, (result, place) =>
+    toStored(result, good[place]!.index),
+  );
+  const byIndex = new Map(good.map(({ index }, place) => [index, stored[place]!]));
+  return items.map((item, index) => byIndex.get(index) ?? (item as AppError));
+}
+
+async function acceptBatch(
+  context: ApiContext,
+  key: KeyHolder,
+  envelopes: readonly Envelope[],
+  settle: (result: AcceptResult, index: number) => ItemResult,
+): Promise<readonly ItemResult[]> {
   const startedAt = performance.now();
   const inputs = envelopes.map((envelope) => toInput(key, envelope));
-  const published = await untilKeysAreFree(() =>
+  const results = await untilKeysAreFree(() =>
     inTransaction(context.batchPool, async (client) => {
-      const results = await acceptEvents(client, inputs, { maxAgeMs: context.config.maxAgeMs });
-      return toPublished(results, 'events');
+      return (await acceptEvents(client, inputs, { maxAgeMs: context.config.maxAgeMs })).map(settle);
     }),
   );
-  announce(context, key, inputs, published, startedAt);
-  return published;
+  announce(context, key, inputs, results, startedAt);
+  return results;
 }
 
 /**
  * A keyed event may wait for another request with its key, so it travels alone and on connections of its own; of the
  * requests under one key only one at a time, for a key that hangs must not take them all.
  */
-async function acceptKeyed(
-  context: ApiContext,
-  tenantId: string,
-  inputs: readonly EventInput[],
-): Promise<AcceptResult[]> {
-  const name = `${tenantId} ${inputs[0]!.idempotency!.key}`;
+async function acceptKeyed(context: ApiContext, input: EventInput): Promise<AcceptResult> {
+  const name = `${input.tenantId} ${input.idempotency!.key}`;
+  const options = { maxAgeMs: context.config.maxAgeMs };
   const turn = await context.keyTurns.take(name, KEY_WAIT_MS, () =>
-    untilKeysAreFree(() => acceptEvents(context.keyedPool, inputs, { maxAgeMs: context.config.maxAgeMs })),
+    untilKeysAreFree(() => acceptEvents(context.keyedPool, [input], options)),
   );
   if (turn === null) throw new AppError('idempotency_key_in_progress', undefined, { retryAfterSeconds: 1 });
-  return turn.result;
+  return turn.result[0]!;
 }
 
 function toInput(key: KeyHolder, envelope: Envelope): EventInput {
@@ -81,17 +114,12 @@ function toInput(key: KeyHolder, envelope: Envelope): EventInput {
   };
 }
 
-function toPublished(results: readonly AcceptResult[], list: string): Published[] {
-  return results.map((result, index) => {
-    if (result.kind !== 'conflict') return { event: result.event, repeated: result.kind === 'repeated' };
-    if (list === '') throw new AppError('idempotency_conflict');
-    throw new AppError(
-      'idempotency_conflict',
-      `The idempotency key of ${list}[${index}] was used for another event.`,
-      {
-        details: [{ field: `${list}[${index}].idempotency_key`, reason: 'conflict' }],
-      },
-    );
+function toStored(result: AcceptResult, index: number | null): ItemResult {
+  if (result.kind !== 'conflict') return { event: result.event, repeated: result.kind === 'repeated' };
+  if (index === null) return new AppError('idempotency_conflict');
+  const place = `events[${index}]`;
+  return new AppError('idempotency_conflict', `The idempotency key of ${place} was used for another event.`, {
+    details: [{ field: `${place}.idempotency_key`, reason: 'conflict' }],
   });
 }
 
@@ -100,12 +128,13 @@ function announce(
   context: ApiContext,
   key: KeyHolder,
   inputs: readonly EventInput[],
-  published: readonly Published[],
+  results: readonly ItemResult[],
   startedAt: number,
 ): void {
   const durationMs = Math.round((performance.now() - startedAt) * 100) / 100;
-  published.forEach(({ event, repeated }, index) => {
-    if (repeated) return;
+  results.forEach((result, index) => {
+    if (isRefused(result) || result.repeated) return;
+    const { event } = result;
     context.metrics.eventsAccepted.inc();
     context.hints.notify(event.deliveries.map(({ endpointId }) => ({ tenantId: key.tenantId, endpointId })));
     context.logger.info({

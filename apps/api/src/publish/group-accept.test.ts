@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { AcceptResult, EventInput } from '#outbox';
-import { createGroupAccept, GROUP_LIMITS } from './group-accept.js';
+import { createGroupAccept, ACCEPT_LIMITS } from './group-accept.js';
 
 function event(name: string, bytes = 1): EventInput {
   return {
@@ -48,14 +48,20 @@ async function outcomes(work: readonly Promise<AcceptResult>[]): Promise<string[
 }
 
 describe('group accept', () => {
-  it('sends a lone event at once and gathers what comes while its flights are full', async () => {
+  it('sends what came in one turn at once, and gathers what comes while its flights are full', async () => {
     const database = openDatabase((inputs) => inputs.map(accepted));
     const accept = createGroupAccept((inputs) => database.accept(inputs));
-    const work = ['a', 'b', 'c', 'd', 'e'].map((name) => accept(event(name)));
-    expect(database.groups).toEqual([['a'], ['b']]);
+    const endOfTurn = () => new Promise((resolve) => setImmediate(resolve));
+    const work = [accept(event('a')), accept(event('b'))];
+    await endOfTurn();
+    work.push(accept(event('c')));
+    await endOfTurn();
+    work.push(accept(event('d')), accept(event('e')));
+    await endOfTurn();
+    expect(database.groups).toEqual([['a', 'b'], ['c']]);
     database.release();
-    await work[1];
-    expect(database.groups).toEqual([['a'], ['b'], ['c', 'd', 'e']]);
+    await Promise.all(work.slice(0, 3));
+    expect(database.groups).toEqual([['a', 'b'], ['c'], ['d', 'e']]);
     database.release();
     const ids = (await Promise.all(work)).map((result) => result.kind === 'accepted' && result.event.id);
     expect(ids).toEqual(['a', 'b', 'c', 'd', 'e']);
@@ -68,10 +74,10 @@ describe('group accept', () => {
         groups.push(inputs.length);
         return Promise.resolve(inputs.map(accepted));
       },
-      { eventsMax: 3, bytesMax: 10, flightsMax: 1 },
+      { inputsMax: 3, bytesMax: 10, flightsMax: 1 },
     );
     await Promise.all([1, 1, 1, 1, 1, 9, 11, 1].map((bytes, at) => accept(event(`e${at}`, bytes))));
-    expect(groups).toEqual([1, 3, 2, 1, 1]);
+    expect(groups).toEqual([3, 2, 1, 1, 1]);
   });
 
   it('fails only the event that the database refuses', async () => {
@@ -80,7 +86,7 @@ describe('group accept', () => {
         inputs.some((input) => input.eventType === 'bad')
           ? Promise.reject(failure('22P05'))
           : Promise.resolve(inputs.map(accepted)),
-      { ...GROUP_LIMITS, flightsMax: 1 },
+      { ...ACCEPT_LIMITS, flightsMax: 1 },
     );
     const names = ['a', 'b', 'bad', 'c', 'd', 'e'];
     const work = names.map((name) => accept(event(name)));
@@ -101,7 +107,7 @@ describe('group accept', () => {
         runs += 1;
         return Promise.reject(failure(code));
       },
-      { ...GROUP_LIMITS, flightsMax: 1 },
+      { ...ACCEPT_LIMITS, flightsMax: 1 },
     );
     expect(await outcomes(['a', 'b', 'c', 'd'].map((name) => accept(event(name))))).toEqual([
       code,
@@ -109,7 +115,7 @@ describe('group accept', () => {
       code,
       code,
     ]);
-    expect(runs).toBe(2);
+    expect(runs).toBe(1);
     expect(await outcomes([accept(event('later'))])).toEqual([code]);
   });
 });
