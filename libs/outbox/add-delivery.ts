@@ -13,7 +13,7 @@ with target as (
     greatest(now(), e.not_before) as due_at,
     greatest(now(), e.not_before) + interval '1 millisecond' * coalesce(p.max_age_ms, $4::bigint) as expires_at
   from waybill.events e
-  join waybill.endpoints p on p.tenant_id = $1 and p.tenant_id = e.tenant_id and p.id = $3
+  join waybill.endpoints p on p.tenant_id = e.tenant_id and p.id = $3
   where e.tenant_id = $1
     and e.id = $2
     and p.deleted_at is null

@@ -42,7 +42,7 @@ select id from cancelled
 const READ_EVENT_STATES = `
 select d.id, d.endpoint_id, shown.state
 from waybill.events e
-left join waybill.deliveries d on d.tenant_id = $1 and d.event_id = $2 and d.tenant_id = e.tenant_id and d.event_id = e.id
+left join waybill.deliveries d on d.tenant_id = e.tenant_id and d.event_id = e.id
 left join lateral (
   select ${SHOWN_STATE} as state
   from waybill.endpoints p${STANDING_JOINS}

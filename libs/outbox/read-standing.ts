@@ -43,7 +43,7 @@ left join waybill.rate_tokens r on r.tenant_id = d.tenant_id and r.endpoint_id =
 left join lateral (
   select h.*
   from waybill.attempts h
-  where h.tenant_id = d.tenant_id and h.event_id = d.event_id and h.endpoint_id = d.endpoint_id
+  where h.tenant_id = $1 and h.tenant_id = d.tenant_id and h.event_id = d.event_id and h.endpoint_id = d.endpoint_id
   order by h.number desc
   limit 1
 ) a on true
