@@ -23,12 +23,19 @@ export const SHOWN_STATE = `case
 
 /**
  * What SHOWN_STATE needs beside d and p: the tenant, and where there are any, the queue row and the endpoint's circuit.
- * They go by p's tenant, so that a bound on it bounds them all.
+ * They go by p's tenant, so that `= $1` on it bounds them all; `any($1)` bounds only what it stands on, so that a
+ * statement for several tenants has it put on each.
  */
-export const STANDING_JOINS = `
-left join waybill.tenants t on t.id = p.tenant_id
-left join waybill.delivery_queue q on q.tenant_id = p.tenant_id and q.event_id = d.event_id and q.endpoint_id = d.endpoint_id
-left join waybill.circuits c on c.tenant_id = p.tenant_id and c.endpoint_id = p.id`;
+export const standingJoins = (tenants?: 'any($1)'): string => {
+  const among = (column: string): string => (tenants === undefined ? '' : `${column} = ${tenants} and `);
+  return `
+left join waybill.tenants t on ${among('t.id')}t.id = p.tenant_id
+left join waybill.delivery_queue q on ${among('q.tenant_id')}q.tenant_id = p.tenant_id and q.event_id = d.event_id and q.endpoint_id = d.endpoint_id
+left join waybill.circuits c on ${among('c.tenant_id')}c.tenant_id = p.tenant_id and c.endpoint_id = p.id`;
+};
+
+/** The same for the one tenant of `$1`. */
+export const STANDING_JOINS = standingJoins();
 
 /**
  * The columns of a delivery as it is shown, over the aliases of DELIVERY_TABLES. What is owed is counted

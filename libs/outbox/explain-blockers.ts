@@ -1,4 +1,5 @@
-import { AHEAD_MAX, REPLICA_SILENT_SECONDS, type DeliveryStanding } from './read-standing.js';
+import { REPLICA_SILENT_MS } from './keep-replica.js';
+import { AHEAD_MAX, type DeliveryStanding } from './read-standing.js';
 
 /** What can keep a delivery that is owed from being sent now. The codes are an API: added to, never renamed. */
 export type BlockerCode =
@@ -56,7 +57,7 @@ export function findObstacles({ endpoint, tenantSuspended, dispatchers }: Delive
   if (dispatchers.living === 0) {
     add(
       'no_dispatcher',
-      `No dispatcher is running: none has been heard of in the last ${REPLICA_SILENT_SECONDS} s.`,
+      `No dispatcher is running: none has been heard of in the last ${REPLICA_SILENT_MS / 1000} s.`,
       'A dispatcher starts, or reaches the database again.',
     );
   }

@@ -4,12 +4,7 @@ export { cancelDeleted } from './cancel-deleted.js';
 export { cancelDelivery, type CancelResult } from './cancel-delivery.js';
 export { cancelEvent, type CancelledOfEvent } from './cancel-event.js';
 export { CLAIM_BYTES_MAX, claimDeliveries, type ClaimQuota } from './claim-deliveries.js';
-export {
-  circuitLessons,
-  type AttemptLesson,
-  type CircuitLesson,
-  type CircuitPolicy,
-} from './circuit-lessons.js';
+export { circuitLessons, type CircuitLesson } from './circuit-lessons.js';
 export { decideOutcome, type Standing } from './decide-outcome.js';
 export { disableFailing, type DisabledEndpoint } from './disable-failing.js';
 export {

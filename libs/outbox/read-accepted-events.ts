@@ -1,5 +1,5 @@
 import type { Queryable } from '#runtime';
-import { SHOWN_STATE } from './delivery-row.js';
+import { SHOWN_STATE, standingJoins } from './delivery-row.js';
 import type { AcceptedEvent, DeliveryState } from './types.js';
 
 /** The events that idempotency keys stand for, with the state of their deliveries as it is now. */
@@ -8,11 +8,7 @@ select asked.place, k.fingerprint, e.id, e.event_type, e.created_at,
   (select coalesce(json_agg(json_build_object('id', d.id, 'endpoint_id', d.endpoint_id,
       'state', ${SHOWN_STATE}) order by d.endpoint_id), '[]')
    from waybill.deliveries d
-   join waybill.endpoints p on p.tenant_id = any($1) and p.tenant_id = d.tenant_id and p.id = d.endpoint_id
-   left join waybill.tenants t on t.id = any($1) and t.id = d.tenant_id
-   left join waybill.delivery_queue q
-     on q.tenant_id = any($1) and q.tenant_id = d.tenant_id and q.event_id = d.event_id and q.endpoint_id = d.endpoint_id
-   left join waybill.circuits c on c.tenant_id = any($1) and c.tenant_id = d.tenant_id and c.endpoint_id = d.endpoint_id
+   join waybill.endpoints p on p.tenant_id = any($1) and p.tenant_id = d.tenant_id and p.id = d.endpoint_id${standingJoins('any($1)')}
    where d.tenant_id = any($1) and d.tenant_id = e.tenant_id and d.event_id = e.id) as deliveries
 from unnest($2::uuid[], $3::text[], $4::integer[]) as asked (tenant_id, key, place)
 join waybill.idempotency_keys k on k.tenant_id = any($1) and k.tenant_id = asked.tenant_id and k.key = asked.key

@@ -1,10 +1,8 @@
 import type { Queryable } from '#runtime';
+import { REPLICA_SILENT_MS } from './keep-replica.js';
 import { SHOWN_STATE, STANDING_JOINS } from './delivery-row.js';
 import { toAttempt, type AttemptRow, type AttemptView } from './read-delivery.js';
 import type { DeadReason, DeliveryState } from './types.js';
-
-/** A dispatcher whose last heartbeat is older is not counted. */
-export const REPLICA_SILENT_SECONDS = 15;
 
 /** As many of the deliveries that are due before one are counted, and no more. */
 export const AHEAD_MAX = 1_000;
@@ -43,7 +41,7 @@ left join waybill.rate_tokens r on r.tenant_id = d.tenant_id and r.endpoint_id =
 left join lateral (
   select h.*
   from waybill.attempts h
-  where h.tenant_id = $1 and h.event_id = d.event_id and h.endpoint_id = d.endpoint_id
+  where h.tenant_id = $1 and h.tenant_id = d.tenant_id and h.event_id = d.event_id and h.endpoint_id = d.endpoint_id
   order by h.number desc
   limit 1
 ) a on true
@@ -54,7 +52,7 @@ cross join lateral (
     count(*) filter (where d.endpoint_id = any(w.endpoints_at_cap))::integer as at_endpoint_cap,
     count(*) filter (where w.slots_full)::integer as full_slots
   from waybill.replicas w
-  where w.heartbeat_at > now() - interval '${REPLICA_SILENT_SECONDS} seconds'
+  where w.heartbeat_at > now() - interval '${REPLICA_SILENT_MS} milliseconds'
 ) v
 where d.tenant_id = $1
   and d.event_id between waybill.first_of_millisecond($2) and waybill.last_of_millisecond($2)

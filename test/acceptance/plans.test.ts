@@ -36,7 +36,7 @@ beforeAll(async () => {
   const { rows } = await database.pool.query('select tenant_id, id from waybill.endpoints order by id');
   endpoints = rows.map((row) => ({ tenantId: row.tenant_id, endpointId: row.id }));
   db = await explainingClient(database.url);
-});
+}, SIZES.seedTimeoutMs);
 
 afterAll(async () => {
   await db.end();

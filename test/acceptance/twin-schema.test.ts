@@ -150,7 +150,7 @@ describe('for tenants of one part, a statement', () => {
     const mutants = sent
       .filter((statement) => !isPlaceStatement(statement))
       .flatMap((statement) =>
-        mutantsOf(statement, /\b(?:\w+\.)?tenant_id = (any\(\$1\)|\$1)(?!\d)/g, (found) =>
+        mutantsOf(statement, /\b(?:(?:\w+\.)?tenant_id|t\.id) = (any\(\$1\)|\$1)(?!\d)/g, (found) =>
           found[1] === '$1' ? '$1::uuid is not null' : '$1::uuid[] is not null',
         ),
       );

@@ -79,12 +79,12 @@ export async function exerciseOutbox(
   pool: Pool,
   endpoints: readonly EndpointRef[],
 ): Promise<void> {
-  const { tenantId, deliveryIds, eventId } = await accept(db, endpoints);
+  const { tenantId, deliveries, eventId } = await accept(db, endpoints);
   await claimAndRecord(db, endpoints);
-  await read(db, { tenantId, eventId, endpointId: endpoints[0]!.endpointId, deliveryId: deliveryIds[0]! });
-  for (const deliveryId of deliveryIds) {
+  await read(db, { tenantId, eventId, endpointId: endpoints[0]!.endpointId, deliveryId: deliveries[0]!.id });
+  for (const { id } of deliveries) {
     const replay = { apiKeyId: null, maxAgeMs: DAY_MS };
-    await replayDelivery(db, tenantId, deliveryId, replay);
+    await replayDelivery(db, tenantId, id, replay);
   }
   // Asked twice: what was done, and then, by the statements that read why not, what was not.
   for (const _ of ['done', 'refused']) {
@@ -96,26 +96,32 @@ export async function exerciseOutbox(
     endpoints[0]!.endpointId,
   ]);
   await cancelDeleted(db, endpoints[0]!, 100);
+  const left = deliveries.find(({ endpointId }) => endpointId !== endpoints[0]!.endpointId)!;
+  await change(db, { tenantId, endpointId: left.endpointId, deliveryId: left.id });
   await lookAfter(db);
+}
+
+function eventOf(tenantId: string, key: string, eventType = 'order.created'): EventInput {
+  return {
+    tenantId,
+    eventType,
+    payload: Buffer.from('{}'),
+    contentType: 'application/json',
+    metadata: null,
+    notBefore: null,
+    idempotency: { key, fingerprint: Buffer.alloc(32) },
+  };
 }
 
 /** Two tenants in one statement, and one of them again under a key it has used. */
 async function accept(db: Queryable, endpoints: readonly EndpointRef[]) {
   const tenants = [...new Set(endpoints.map((endpoint) => endpoint.tenantId))];
-  const inputs = tenants.map((tenantId): EventInput => ({
-    tenantId,
-    eventType: 'order.created',
-    payload: Buffer.from('{}'),
-    contentType: 'application/json',
-    metadata: null,
-    notBefore: null,
-    idempotency: { key: 'once', fingerprint: Buffer.alloc(32) },
-  }));
+  const inputs = tenants.map((tenantId) => eventOf(tenantId, 'once'));
   const [first] = await acceptEvents(db, inputs, { maxAgeMs: DAY_MS });
   await acceptEvents(db, inputs, { maxAgeMs: DAY_MS });
   if (first?.kind !== 'accepted') throw new Error('the first event was not accepted');
-  const deliveryIds = first.event.deliveries.map((delivery) => delivery.id);
-  return { tenantId: inputs[0]!.tenantId, eventId: first.event.id, deliveryIds };
+  const { id: eventId, deliveries } = first.event;
+  return { tenantId: inputs[0]!.tenantId, eventId, deliveries };
 }
 
 async function claimAndRecord(db: Queryable, endpoints: readonly EndpointRef[]): Promise<void> {
@@ -147,9 +153,31 @@ async function read(
   await listDeadLetters(db, tenantId, { after: null, endpointId: null, resolved: false, limit: 50 });
   await readEvent(db, tenantId, eventId);
   await readDelivery(db, tenantId, deliveryId);
+  await readStanding(db, tenantId, deliveryId);
   await readDeadLetter(db, tenantId, deliveryId);
   await readStanding(db, tenantId, deliveryId);
   await readSigningSecrets(db, tenantId, endpointId);
+}
+
+/** What tenants change, each asked for twice: the second time is refused, and reads why. */
+async function change(
+  db: Queryable,
+  { tenantId, endpointId, deliveryId }: EndpointRef & { readonly deliveryId: string },
+): Promise<void> {
+  const options = { maxAgeMs: DAY_MS };
+  // No endpoint gets the platform's own events unless it asks for them.
+  const [own] = await acceptEvents(db, [eventOf(tenantId, 'own', 'waybill.test')], options);
+  if (own?.kind !== 'accepted') throw new Error('the second event was not accepted');
+  const target = { eventId: own.event.id, endpointId };
+  const kinds = [
+    (await cancelDelivery(db, tenantId, deliveryId)).kind,
+    (await cancelDelivery(db, tenantId, deliveryId)).kind,
+    (await addDelivery(db, tenantId, target, options)).kind,
+    (await addDelivery(db, tenantId, target, options)).kind,
+    (await cancelEvent(db, tenantId, own.event.id))?.map(({ result }) => result).join(' and '),
+  ];
+  const expected = ['cancelled', 'not_cancellable', 'added', 'exists', 'cancelled'];
+  if (kinds.join() !== expected.join()) throw new Error(`expected ${expected.join()}, got ${kinds.join()}`);
 }
 
 /** What the dispatchers ask for a whole place. */

@@ -6,6 +6,8 @@ export const SIZES = {
   /** Row 28: rows that are done, and rows that are due, behind one claim. */
   finishedRows: pick(50_000, 500_000),
   dueRows: pick(30_000, 300_000),
+  /** For what seeds them: two minutes on two busy cores. */
+  seedTimeoutMs: pick(60_000, 600_000),
   /** Row 46: rows behind an open circuit. Row 70: another tenant's backlog. */
   rowsBehindOpenCircuit: pick(10_000, 100_000),
   foreignBacklogRows: pick(10_000, 100_000),

@@ -51,16 +51,17 @@ export type Reach = { readonly home: number } | { readonly walks: readonly strin
  * What is wrong with how a statement reads its tables.
  * (1) One that stays at home reads no other part. Parts are dropped while planning, so one that is left says that this
  * mention of the table has no tenant predicate of its own, even where the part would never be executed.
- * (2) Every table, but for those that are walked, is joined by tenant: its tenant_id equals another's, or one value, or
- * its rows are taken by their place.
+ * (2) Every table, but for those that are walked, is joined by tenant: its tenant_id equals one value, or that of a
+ * walked table or of an earlier result, directly or over other tables; or its rows are taken by their place.
  */
 export function tenantFaults(scans: readonly Scan[], reach: Reach): string[] {
-  const faults = scans.flatMap((scan) => {
+  const judged = scans.filter((scan) => !('walks' in reach && reach.walks.includes(scan.table)));
+  const joined = aliasesJoinedByTenant(judged);
+  const faults = judged.flatMap((scan) => {
     const name = `${scan.table} ${scan.alias}`;
-    if ('walks' in reach && reach.walks.includes(scan.table)) return [];
     return [
       ...('home' in reach && scan.part !== reach.home ? [`${name} is read in foreign parts`] : []),
-      ...(isJoinedByTenant(scan) ? [] : [`${name} is not joined by tenant`]),
+      ...(joined.has(scan.alias) ? [] : [`${name} is not joined by tenant`]),
     ];
   });
   return [...new Set(faults)].toSorted();
@@ -77,11 +78,22 @@ function scansOf(node: PlanNode, above = ''): Scan[] {
   return [{ ...place, alias: (node.Alias ?? '').replace(/_\d+$/, ''), conditions }, ...below];
 }
 
-function isJoinedByTenant({ table, alias, conditions }: Scan): boolean {
-  const column = table === 'tenants' ? 'id' : 'tenant_id';
-  const own = `\\b${alias}(_\\d+)?\\.${column}\\b`;
-  return (
-    new RegExp(`${own} = (?!ANY\\b)|= ${own}`).test(conditions) ||
-    new RegExp(`\\b${alias}(_\\d+)?\\.ctid = ANY`).test(conditions)
+/** Two tables that are joined by tenant with each other and with nothing else are not joined. */
+function aliasesJoinedByTenant(scans: readonly Scan[]): Set<string> {
+  const owners = new Map(
+    scans.map(({ table, alias }) => [`${alias}.${table === 'tenants' ? 'id' : 'tenant_id'}`, alias]),
   );
+  // A part's alias is the table's with a number behind it.
+  const conditions = scans.map((scan) => scan.conditions.replaceAll(/_\d+\./g, '.')).join(' ');
+  const joined = new Set([...conditions.matchAll(/\b(\w+)\.ctid = ANY/g)].map((found) => found[1]!));
+  const pairs = [...conditions.matchAll(/(?<=^|[ (])(\w+\.\w+|'[^']+'::uuid) = (\w+\.\w+|'[^']+'::uuid)/g)]
+    .flatMap(([, one, other]) => [[one!, other!] as const, [other!, one!] as const])
+    .filter(([one]) => owners.has(one));
+  const isKnown = (side: string): boolean =>
+    owners.has(side) ? joined.has(owners.get(side)!) : /^'|\.tenant_id$/.test(side);
+  for (let before = -1; before < joined.size;) {
+    before = joined.size;
+    for (const [one, other] of pairs) if (isKnown(other)) joined.add(owners.get(one)!);
+  }
+  return joined;
 }
