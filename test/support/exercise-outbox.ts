@@ -86,12 +86,6 @@ export async function exerciseOutbox(
     const replay = { apiKeyId: null, maxAgeMs: DAY_MS };
     await replayDelivery(db, tenantId, id, replay);
   }
-  // Asked twice: what was done, and then, by the statements that read why not, what was not.
-  for (const _ of ['done', 'refused']) {
-    await cancelDelivery(db, tenantId, deliveryIds[0]!);
-    await cancelEvent(db, tenantId, eventId);
-    await addDelivery(db, tenantId, { eventId, endpointId: endpoints[0]!.endpointId }, { maxAgeMs: DAY_MS });
-  }
   await pool.query('update waybill.endpoints set deleted_at = now() where id = $1', [
     endpoints[0]!.endpointId,
   ]);
