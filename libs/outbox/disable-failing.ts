@@ -18,21 +18,21 @@ with due as materialized (
   for update of p, x skip locked
 ),
 disabled as (
-  update waybill.endpoints p
-  set status = 'disabled', disabled_reason = d.reason, version = p.version + 1, updated_at = now()
+  update waybill.endpoints u
+  set status = 'disabled', disabled_reason = d.reason, version = u.version + 1, updated_at = now()
   from due d
-  where p.tenant_id = d.tenant_id
-    and p.id = d.endpoint_id
-    and p.status <> 'disabled'
-    and p.deleted_at is null
-  returning p.tenant_id, p.id as endpoint_id, d.reason
+  where u.tenant_id = d.tenant_id
+    and u.id = d.endpoint_id
+    and u.status <> 'disabled'
+    and u.deleted_at is null
+  returning u.tenant_id, u.id as endpoint_id, d.reason
 ),
 settled as (
-  update waybill.circuits x
+  update waybill.circuits c
   set gone_at = null, failing_since = null
   from due d
-  where x.tenant_id = d.tenant_id
-    and x.endpoint_id = d.endpoint_id
+  where c.tenant_id = d.tenant_id
+    and c.endpoint_id = d.endpoint_id
 ),
 announced as (
   insert into waybill.announcements (tenant_id, event_type, subject_id, endpoint_id, reason, created_at)
