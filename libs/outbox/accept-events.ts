@@ -45,7 +45,7 @@ matched as (
   from fresh f
   join waybill.subscriptions s on s.tenant_id = any($1) and s.tenant_id = f.tenant_id and s.is_wildcard
   where waybill.event_type_matches(s.event_type, f.event_type)
-    and (s.event_type <> '*' or f.event_type not like 'waybill.%')
+    and f.event_type not like 'waybill.%'
 ),
 fan_out as materialized (
   select f.place, f.tenant_id, f.id as event_id, p.id as endpoint_id, p.revision,

@@ -1,3 +1,5 @@
+import { acceptEvents } from '#outbox';
+import { formatId } from '#runtime';
 import { expect, it } from 'vitest';
 
 import { ApiStage, type CreatedEndpoint } from '../support/api-stage.js';
@@ -125,6 +127,24 @@ it('[row 66] agrees with the oracle on random subscriptions and types, one deliv
     [stranger.tenantId],
   );
   expect(rows).toEqual([{ count: 0 }]);
+});
+
+it('[row 66] gives an operator event to those alone who name it, whatever a pattern would match', async () => {
+  const patterns = [null, ['*'], ['*.*'], ['*.endpoint.disabled'], ['*.endpoint.*'], ['*.*.disabled']];
+  for (const event_types of patterns) await stage.addEndpoint({ event_types });
+  const { id } = await stage.addEndpoint({ event_types: ['waybill.endpoint.disabled'] });
+  const event = {
+    tenantId: stage.tenant.tenantId,
+    eventType: 'waybill.endpoint.disabled',
+    payload: Buffer.from('{}'),
+    contentType: 'application/json',
+    metadata: null,
+    notBefore: null,
+    idempotency: null,
+  };
+  const [result] = await acceptEvents(stage.pool, [event], { maxAgeMs: 1_000 });
+  const owed = result?.kind === 'accepted' ? result.event.deliveries : [];
+  expect(owed.map(({ endpointId }) => formatId('endpoint', endpointId))).toEqual([id]);
 });
 
 it('[row 66] follows a changed subscription with the very next event', async () => {
