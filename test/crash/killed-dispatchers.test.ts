@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 
+import type { RunningApp } from '../support/apps.js';
 import { expectSettled } from '../support/expect-settled.js';
 import { openStage, QUICK, type Stage } from '../support/stage.js';
+import { waitFor } from '../support/wait-for.js';
 
 const EVENTS = 200;
 const ATTEMPTS = 8;
@@ -20,6 +22,11 @@ async function openCrashStage(onTestFinished: (cleanUp: () => Promise<void>) => 
   const stage = await openStage(onTestFinished);
   stage.receiver.answer({ status: 200, delayMs: 40 });
   return stage;
+}
+
+async function inFlightOf({ url }: RunningApp): Promise<number> {
+  const text = await (await fetch(`${url}/metrics`)).text();
+  return Number(/^waybill_dispatcher_in_flight (\d+)/m.exec(text)?.[1]);
 }
 
 /** Nothing was dropped: each event arrived, and each delivery is known to have succeeded. */
@@ -58,6 +65,7 @@ describe.concurrent('SIGKILL', { timeout: 120_000 }, () => {
     const claimsAtKills: string[][] = [];
     for (const victim of [first, second]) {
       await stage.receiver.waitFor(stage.receiver.requests.length + 30);
+      await waitFor(async () => (await inFlightOf(victim)) >= 3, { what: 'a victim in mid-send' });
       victim.pause();
       claimsAtKills.push(await readClaims(stage));
       await victim.kill();

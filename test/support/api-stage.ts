@@ -15,6 +15,7 @@ export const ACCEPT = 'insert into waybill.idempotency_keys';
 /** Retries within a second: four attempts at most. */
 export const QUICK_RETRIES: Environment = {
   WAYBILL_RETRY_SCHEDULE: '0.05,0.05,0.05',
+  WAYBILL_CIRCUIT_FAILURES: '0',
   WAYBILL_RETRY_JITTER: '0',
   WAYBILL_POLL_MS: '100',
 };

@@ -82,7 +82,8 @@ async function startFromOtherProcess(): Promise<{
   });
   const lines = createInterface({ input: launcher.stdout });
   const line = await new Promise((settle, fail) => {
-    lines.once('line', settle);
+    // Vite may have something to say on the same stream first.
+    lines.on('line', (said) => said.startsWith('{') && settle(said));
     lines.once('close', () => fail(new Error('the launcher ended before its server was ready')));
   });
   return { launcher, server: JSON.parse(String(line)) };
