@@ -6,6 +6,7 @@ import { claimDeliveries, readRetryPolicy } from '#outbox';
 
 import { startRawReceiver } from '../support/raw-receiver.js';
 import {
+  addSceneEndpoint,
   listenFor,
   openScene,
   readersOf,
@@ -117,8 +118,8 @@ describe.concurrent('a retry policy in force', { timeout: 120_000 }, () => {
     const policy = {
       retry: transient,
       circuit_failures: 0,
-      attempt_timeout_ms: 500,
-      connect_timeout_ms: 500,
+      attempt_timeout_ms: 2_000,
+      connect_timeout_ms: 2_000,
     };
     const scene = await openScene(stage, onTestFinished, policy);
     const answers = [500, 503, 408, 425, 429, 'hang', 400, 401, 404, 409, 301] as const;
@@ -130,9 +131,8 @@ describe.concurrent('a retry policy in force', { timeout: 120_000 }, () => {
     // Nobody listens at this port: it is the receiver's own, after its end.
     const gone = await startRawReceiver(() => undefined);
     await gone.close();
-    const { endpointId } = await stage.addEndpoint(`http://127.0.0.1:${gone.port}/`);
-    await listenFor(stage, endpointId, 'refused.connection');
-    await setPolicy(stage, endpointId, policy);
+    const url = `http://127.0.0.1:${gone.port}/`;
+    const { endpointId } = await addSceneEndpoint(stage, url, 'refused.connection', policy);
     const refused = readersOf(stage, endpointId, 'refused.connection');
 
     await Promise.all([scene.publish(answers.length), refused.publish(1)]);

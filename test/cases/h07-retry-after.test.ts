@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readDelivery } from '#outbox';
 
 import { startRawReceiver } from '../support/raw-receiver.js';
-import { listenFor, openScene, readersOf, setPolicy, type Scene } from '../support/scene.js';
+import { addSceneEndpoint, listenFor, openScene, readersOf, type Scene } from '../support/scene.js';
 import { openStage, QUICK, type Stage } from '../support/stage.js';
 import { CLAIM } from '../support/statements.js';
 import { waitFor } from '../support/wait-for.js';
@@ -116,10 +116,9 @@ describe.concurrent.each([429, 503])('[row 41] [H07] %i with Retry-After', (stat
       ),
     );
     onTestFinished(() => raw.close());
-    const { endpointId } = await stage.addEndpoint(`http://127.0.0.1:${raw.port}/`);
-    await listenFor(stage, endpointId, `twice.${status}`);
-    await setPolicy(stage, endpointId, POLICY);
-    const scene = { tenantId: stage.tenantId, ...readersOf(stage, endpointId, `twice.${status}`) };
+    const [url, eventType] = [`http://127.0.0.1:${raw.port}/`, `twice.${status}`];
+    const { endpointId } = await addSceneEndpoint(stage, url, eventType, POLICY);
+    const scene = { tenantId: stage.tenantId, ...readersOf(stage, endpointId, eventType) };
     await scene.publish(2);
     const first = await waitFor(() => raw.requests.length > 0 && { at: Date.now() }, { what: 'a request' });
     await expectHeld(scene, first, null, 100);

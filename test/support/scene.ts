@@ -1,3 +1,5 @@
+import { randomBytes } from 'node:crypto';
+
 import type { PublishedDelivery, PublishOptions, Stage } from './stage.js';
 import { type Receiver, startReceiver } from './receiver.js';
 import { waitFor } from './wait-for.js';
@@ -73,10 +75,8 @@ export async function openScene(
 ): Promise<Scene> {
   const receiver = await startReceiver();
   onTestFinished(() => receiver.close());
-  const { endpointId, secret } = await stage.addEndpoint(receiver.url);
   const eventType = `scene.${(scenes += 1)}`;
-  await listenFor(stage, endpointId, eventType);
-  await setPolicy(stage, endpointId, policy);
+  const { endpointId, secret } = await addSceneEndpoint(stage, receiver.url, eventType, policy);
   return {
     tenantId: stage.tenantId,
     receiver,
@@ -84,6 +84,34 @@ export async function openScene(
     secret,
     ...readersOf(stage, endpointId, eventType),
   };
+}
+
+const ADD_ENDPOINT = `
+with added as (
+  insert into waybill.endpoints (tenant_id, id, url) values ($1, gen_random_uuid(), $2) returning tenant_id, id
+),
+keyed as (
+  insert into waybill.endpoint_secrets (tenant_id, endpoint_id, id, secret)
+  select tenant_id, id, gen_random_uuid(), $3 from added
+),
+subscribed as (
+  insert into waybill.subscriptions (tenant_id, endpoint_id, event_type) select tenant_id, id, $4 from added
+)
+select id from added
+`;
+
+/** Adds an endpoint that never takes anything but events of this type: scenes are opened while others publish. */
+export async function addSceneEndpoint(
+  stage: Stage,
+  url: string,
+  eventType: string,
+  policy: PolicyColumns = {},
+): Promise<{ endpointId: string; secret: string }> {
+  const secret = `whsec_${randomBytes(24).toString('base64')}`;
+  const values = [stage.tenantId, url, secret, eventType];
+  const endpointId = (await stage.pool.query<{ id: string }>(ADD_ENDPOINT, values)).rows[0]!.id;
+  await setPolicy(stage, endpointId, policy);
+  return { endpointId, secret };
 }
 
 /** Makes an endpoint take events of this type alone. */
