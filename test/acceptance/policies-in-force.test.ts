@@ -12,7 +12,6 @@ import {
   readersOf,
   setPolicy,
   type Scene,
-  type SceneDelivery,
 } from '../support/scene.js';
 import { openStage, QUICK, type Stage } from '../support/stage.js';
 import { CLAIM } from '../support/statements.js';
@@ -45,23 +44,12 @@ afterAll(async () => {
 
 const claims = (): number => [...stage.proxy.statements].find(([sql]) => sql.includes(CLAIM))?.[1] ?? 0;
 
-/** The one delivery of a scene, once its attempt of this number is recorded. */
-function untilAttempt(scene: Pick<Scene, 'deliveries'>, number: number): Promise<SceneDelivery> {
-  return waitFor(
-    async () => {
-      const [found] = await scene.deliveries();
-      return found !== undefined && found.attempts >= number && !found.leased && found;
-    },
-    { what: `the record of attempt ${number}` },
-  );
-}
-
 /** Lets a scene's one delivery fail so often, moves its due time to now each time, and gives the waits in seconds. */
 async function waitsOf(scene: Scene, failures: number): Promise<number[]> {
   const waits: number[] = [];
   await scene.publish(1);
   for (let number = 1; number <= failures; number += 1) {
-    const { dueAtMs } = await untilAttempt(scene, number);
+    const { dueAtMs } = await scene.untilAttempt(number);
     const { rows } = await stage.pool.query<{ at: number; outcome: string }>(
       `select extract(epoch from recorded_at)::double precision * 1000 as at, outcome
        from waybill.attempts where endpoint_id = $1 and number = $2`,
@@ -92,7 +80,7 @@ describe.concurrent('a retry policy in force', { timeout: 120_000 }, () => {
     expect(Math.max(...shares)).toBeLessThanOrEqual(1.001);
     // Twenty draws that are no draws, or all on one side, would be a chance of one in 500,000.
     expect(Math.max(...shares) - Math.min(...shares)).toBeGreaterThan(0.3);
-    const dead = await untilAttempt(scene, 21);
+    const dead = await scene.untilAttempt(21);
     expect(dead).toMatchObject({ state: 'dead', reason: 'exhausted', attempts: 21, owed: false });
     expect(scene.receiver.requests.length).toBe(21);
   });
@@ -151,7 +139,7 @@ describe.concurrent('a retry policy in force', { timeout: 120_000 }, () => {
         : [answer, 'dead', 'rejected', 1, null],
     );
     expect(found.toSorted()).toEqual(expected.toSorted());
-    expect(await untilAttempt(refused, 1)).toMatchObject({ state: 'failed', attempts: 1 });
+    expect(await refused.untilAttempt(1)).toMatchObject({ state: 'failed', attempts: 1 });
     expect(scene.receiver.requests.length).toBe(answers.length);
   });
 
@@ -172,7 +160,7 @@ describe.concurrent('a retry policy in force', { timeout: 120_000 }, () => {
     );
     expect(rows).toEqual([{ age: 40 }]);
     // The second failure would be retried after its end: 11 s later than it really is.
-    await untilAttempt(scene, 2);
+    await scene.untilAttempt(2);
     for (const table of ['deliveries', 'delivery_queue'])
       await stage.pool.query(
         `update waybill.${table} set expires_at = expires_at - interval '11 seconds' where endpoint_id = $1`,
@@ -181,7 +169,7 @@ describe.concurrent('a retry policy in force', { timeout: 120_000 }, () => {
     await stage.pool.query('update waybill.delivery_queue set due_at = now() where endpoint_id = $1', [
       scene.endpointId,
     ]);
-    expect(await untilAttempt(scene, 3)).toMatchObject({ state: 'dead', reason: 'expired', attempts: 3 });
+    expect(await scene.untilAttempt(3)).toMatchObject({ state: 'dead', reason: 'expired', attempts: 3 });
   });
 
   const GARBAGE: readonly (readonly [
@@ -215,7 +203,7 @@ describe.concurrent('a retry policy in force', { timeout: 120_000 }, () => {
       scene.receiver.answer(() => ((asked += 1) <= 2 ? 500 : 200));
       if (waitS === null) {
         await scene.publish(1);
-        expect(await untilAttempt(scene, 1)).toMatchObject({ state: 'dead', reason: 'expired' });
+        expect(await scene.untilAttempt(1)).toMatchObject({ state: 'dead', reason: 'expired' });
         return;
       }
       const [first] = await waitsOf(scene, 1);
@@ -346,7 +334,7 @@ describe.concurrent('a limit in force', { timeout: 120_000 }, () => {
     const long = await openScene(stage, onTestFinished, { ...policy, attempt_timeout_ms: 300_000 });
     for (const scene of [short, long]) scene.receiver.answer('hang');
     await Promise.all([short.publish(1), long.publish(1)]);
-    await Promise.all([untilAttempt(short, 1), untilAttempt(long, 1)]);
+    await Promise.all([short.untilAttempt(1), long.untilAttempt(1)]);
     const read = async ({ endpointId }: Scene) =>
       (
         await stage.pool.query<{ outcome: string; error_kind: string; duration_ms: number }>(

@@ -38,6 +38,8 @@ export interface Scene {
   /** Null for an endpoint that never failed. */
   circuit(): Promise<SceneCircuit | null>;
   untilCircuit(state: string): Promise<SceneCircuit>;
+  /** Waits until the scene's one delivery has an attempt of this number on record. */
+  untilAttempt(number: number): Promise<SceneDelivery>;
   /** Waits until each of so many deliveries is in one of these states. */
   untilAll(states: readonly string[], timeoutMs?: number): Promise<SceneDelivery[]>;
 }
@@ -150,6 +152,14 @@ export function readersOf(
           return found?.state === state && found;
         },
         { what: `the circuit to be ${state}` },
+      ),
+    untilAttempt: (number) =>
+      waitFor(
+        async () => {
+          const [found] = await deliveries();
+          return found !== undefined && found.attempts >= number && !found.leased && found;
+        },
+        { what: `the record of attempt ${number}` },
       ),
     untilAll: (states, timeoutMs = 20_000) =>
       waitFor(
