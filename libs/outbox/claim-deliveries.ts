@@ -49,19 +49,21 @@ with asked as materialized (
   left join waybill.circuits x on x.tenant_id = any($1) and x.tenant_id = c.tenant_id and x.endpoint_id = c.endpoint_id
 ),
 metered as materialized (
-  select r.tenant_id, r.endpoint_id,
+  select r.tenant_id, r.endpoint_id, true as known,
     least(a.burst, r.tokens + greatest(extract(epoch from now() - r.refilled_at), 0)::double precision * a.rate) as tokens
   from asked a
   join waybill.rate_tokens r on r.tenant_id = any($1) and r.tenant_id = a.tenant_id and r.endpoint_id = a.endpoint_id
-  where a.rate is not null and a.standing = 'ready'
+  where a.rate is not null and a.standing in ('ready', 'probe')
   order by r.tenant_id, r.endpoint_id
   for update of r
 ),
 granted as materialized (
-  select a.*, coalesce(m.tokens, a.burst) as tokens,
-    case a.standing
-      when 'ready' then least(a.quota, a.cap, a.recovering_cap, floor(coalesce(m.tokens, a.burst))::integer)
-      when 'probe' then 1
+  select a.*, coalesce(m.tokens, a.burst) as tokens, a.standing = 'ready' and a.rate is not null and m.known is null as unmetered,
+    case
+      -- Two first claims at once would each take the whole burst: the first one makes the row, the next one takes.
+      when a.standing = 'ready' and a.rate is not null and m.known is null then 0
+      when a.standing = 'ready' then least(a.quota, a.cap, a.recovering_cap, floor(m.tokens)::integer)
+      when a.standing = 'probe' then 1
       else 0
     end as allowed
   from asked a
@@ -126,15 +128,23 @@ claimed as (
   returning q.*
 ),
 spent as (
-  insert into waybill.rate_tokens (tenant_id, endpoint_id, tokens, refilled_at)
-  select g.tenant_id, g.endpoint_id, greatest(g.tokens - n.taken, 0), now()
+  update waybill.rate_tokens r
+  set tokens = greatest(g.tokens - n.taken, 0), refilled_at = greatest(r.refilled_at, now())
   from granted g
   join (select tenant_id, endpoint_id, count(*) as taken from claimed group by tenant_id, endpoint_id) n
     on n.tenant_id = g.tenant_id and n.endpoint_id = g.endpoint_id
   where g.rate is not null
+    and r.tenant_id = any($1)
+    and r.tenant_id = g.tenant_id
+    and r.endpoint_id = g.endpoint_id
+),
+metering as (
+  insert into waybill.rate_tokens (tenant_id, endpoint_id, tokens, refilled_at)
+  select g.tenant_id, g.endpoint_id, g.burst, now()
+  from granted g
+  where g.unmetered
   order by g.tenant_id, g.endpoint_id
-  on conflict (tenant_id, endpoint_id) do update
-  set tokens = excluded.tokens, refilled_at = greatest(rate_tokens.refilled_at, excluded.refilled_at)
+  on conflict (tenant_id, endpoint_id) do nothing
 )
 select c.tenant_id, c.endpoint_id, c.event_id, c.delivery_id, c.attempt_count, c.cycle_attempt_count,
   extract(epoch from c.due_at)::double precision * 1000 as due_at_ms,

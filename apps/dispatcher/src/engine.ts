@@ -162,7 +162,12 @@ export class Engine {
 
   async #deliver(delivery: ClaimedDelivery, clock: DatabaseClock): Promise<void> {
     const delivered = await deliver(delivery, clock, this.#deliverParts);
-    if (delivered.kind === 'settled') return this.recorder.add(delivered.settled);
+    if (delivered.kind === 'settled') {
+      // Before the slot is free: the next delivery would go out ahead of the record.
+      const { holdMs } = delivered.settled.lesson ?? { holdMs: null };
+      if (holdMs !== null) this.scheduler.hold(delivery, holdMs);
+      return this.recorder.add(delivered.settled);
+    }
     const fields = {
       delivery_id: formatId('delivery', delivery.deliveryId),
       attempt: delivery.attemptNumber,

@@ -60,6 +60,9 @@ describe('the slots', () => {
     expect(inFlight.freeOfEndpoint('a1')).toBe(0);
     inFlight.start(delivery('a', 'a2', { concurrency: 100, recoveringCap: 2 }), 0);
     expect(inFlight.freeOfEndpoint('a2')).toBe(1);
+    // One that joins takes its share from what is under way.
+    inFlight.replicas = 4;
+    expect(inFlight.freeOfEndpoint('a0')).toBe(0);
   });
 
   it('tell who holds all they may', () => {

@@ -27,7 +27,9 @@ const SLOW_ENDPOINTS_KEPT = 10_000;
 
 interface EndpointCap {
   inFlight: number;
-  cap: number;
+  /** Its own cap over all replicas, and what its claim allowed while its circuit recovers. */
+  concurrency: number;
+  recoveringCap: number;
 }
 
 /**
@@ -81,7 +83,9 @@ export class InFlight {
   /** How many more of an endpoint may be sent at once; what is not in flight is known to the claim alone. */
   freeOfEndpoint(endpointId: string): number {
     const known = this.#endpoints.get(endpointId);
-    return known === undefined ? this.#share(this.#settings.endpointConcurrency) : known.cap - known.inFlight;
+    return known === undefined
+      ? this.#share(this.#settings.endpointConcurrency)
+      : this.#capOf(known) - known.inFlight;
   }
 
   freeOfTenant(tenantId: string, lane: 'fast' | 'slow'): number {
@@ -94,16 +98,15 @@ export class InFlight {
     const slot: Slot = { tenantId, endpointId, startedAtMs: nowMs, lane: this.laneOf(endpointId) };
     this.#count(slot, 1);
     if (slot.lane === 'fast') this.#young.push(slot);
-    const cap = Math.min(
-      this.#share(endpoint.concurrency ?? this.#settings.endpointConcurrency),
-      endpoint.recoveringCap ?? Infinity,
-    );
+    const concurrency = endpoint.concurrency ?? this.#settings.endpointConcurrency;
+    const recoveringCap = endpoint.recoveringCap ?? Infinity;
     const known = this.#endpoints.get(endpointId);
     if (known === undefined) {
-      this.#endpoints.set(endpointId, { inFlight: 1, cap });
+      this.#endpoints.set(endpointId, { inFlight: 1, concurrency, recoveringCap });
     } else {
       known.inFlight += 1;
-      known.cap = cap;
+      known.concurrency = concurrency;
+      known.recoveringCap = recoveringCap;
     }
     return slot;
   }
@@ -147,7 +150,7 @@ export class InFlight {
       ...this.#slowOfTenant.atLeast(slowCap),
     ]);
     const endpoints = [...this.#endpoints]
-      .filter(([, { inFlight, cap }]) => inFlight >= cap)
+      .filter(([, known]) => known.inFlight >= this.#capOf(known))
       .map(([id]) => id);
     return { tenants: [...tenants], endpoints, slotsFull: this.free.fast === 0 };
   }
@@ -160,6 +163,11 @@ export class InFlight {
       this.#slow += difference;
       this.#slowOfTenant.add(tenantId, difference);
     }
+  }
+
+  /** Looked at anew each time: a replica that joined takes its share from what is under way. */
+  #capOf({ concurrency, recoveringCap }: EndpointCap): number {
+    return Math.min(this.#share(concurrency), recoveringCap);
   }
 
   #share(cap: number): number {

@@ -171,4 +171,24 @@ describe('the ready endpoints', () => {
     ready.wake(NOW + 100_000);
     expect(ready.size).toBe(1);
   });
+
+  it('leave alone what asked for it, known or not, until its time is over or a moment later somebody asks', () => {
+    const ready = new ReadyEndpoints();
+    see(ready, 'a', 'a0', 'a1');
+    ready.hold({ tenantId: 'a', endpointId: 'a0' }, 5_000, NOW);
+    ready.hold({ tenantId: 'b', endpointId: 'b0' }, 3_000, NOW);
+    see(ready, 'a', 'a0');
+    see(ready, 'b', 'b0');
+    expect(ready.choose(room(64)).map(({ endpointId }) => endpointId)).toEqual(['a1']);
+    expect(ready.nextAtMs).toBe(NOW + 3_000);
+    ready.see({ tenantId: 'a', endpointId: 'a0' }, null, NOW + 1_000);
+    ready.wake(NOW + 3_000);
+    expect(
+      ready
+        .choose(room(64))
+        .map(({ endpointId }) => endpointId)
+        .toSorted(),
+    ).toEqual(['a0', 'a1', 'b0']);
+    expect(ready.size).toBe(3);
+  });
 });

@@ -79,6 +79,18 @@ export class ReadyEndpoints {
     }
   }
 
+  /**
+   * It asked to be left alone for so long: not chosen meanwhile. The record that says so to all is written a moment
+   * later, and until then a claim would take the next delivery.
+   */
+  hold({ tenantId, endpointId }: EndpointRef, holdMs: number, nowMs: number): void {
+    if (this.#waiting.has(endpointId)) return;
+    const known = this.#tenants.get(tenantId)?.get(endpointId);
+    if (known !== undefined) this.#remove(known);
+    const fresh = { tenantId, endpointId, watermarkMs: 0, seenInRound: this.#round, deep: false };
+    this.#wait(known ?? fresh, holdMs, nowMs);
+  }
+
   /** Its circuit changed: whatever it waits for is to be asked anew. */
   askAnew(endpointId: string): void {
     if (this.#waiting.has(endpointId)) this.#return(endpointId);
@@ -134,9 +146,13 @@ export class ReadyEndpoints {
       this.#remove(known);
     } else if (endpoint.waitMs !== null && endpoint.standing !== 'probe') {
       this.#remove(known);
-      this.#waiting.set(known.endpointId, { endpoint: known, askedAtMs: nowMs });
-      this.#later.add(nowMs + Math.max(1, endpoint.waitMs), known.endpointId);
+      this.#wait(known, endpoint.waitMs, nowMs);
     }
+  }
+
+  #wait(endpoint: ReadyEndpoint, waitMs: number, nowMs: number): void {
+    this.#waiting.set(endpoint.endpointId, { endpoint, askedAtMs: nowMs });
+    this.#later.add(nowMs + Math.max(1, waitMs), endpoint.endpointId);
   }
 
   #return(endpointId: string): void {

@@ -118,6 +118,11 @@ export class Scheduler {
     this.#wakeUp.ring();
   }
 
+  /** The receiver asked to be left alone for so long: nothing more is claimed for it, whatever is recorded by now. */
+  hold(endpoint: EndpointRef, holdMs: number): void {
+    this.#ready.hold(endpoint, holdMs, performance.now());
+  }
+
   /** Circuits that opened or closed: what waits behind them is asked for anew. */
   circuitsChanged(changes: readonly CircuitChange[]): void {
     for (const { endpointId } of changes) this.#ready.askAnew(endpointId);
