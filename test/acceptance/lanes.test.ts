@@ -69,8 +69,10 @@ describe.concurrent('lanes', { timeout: 120_000 }, () => {
     stage.receiver.release(200);
     await expectSettled(stage, { attemptLimit: 1 });
   });
+});
 
-  it('[row 70] [H23] hold at most 2,048 sockets, leave room beside a full slow one, and end within the grace time', async ({
+describe('sockets', () => {
+  it('[row 70] [H23] are 2,048 at most, leave room beside a full slow one, and end within the grace time', async ({
     onTestFinished,
   }) => {
     const stage = await openStage(onTestFinished);
@@ -86,13 +88,16 @@ describe.concurrent('lanes', { timeout: 120_000 }, () => {
       WAYBILL_LEASE_MS: '120000',
       WAYBILL_GRACE_MS: '500',
     });
-    await waitFor(async () => (await readGauge(dispatcher, 'waybill_dispatcher_slow_lane')) >= 768, {
-      what: 'the slow lane to be as full as claims may make it',
-    });
+    const inSlowLane = () => readGauge(dispatcher, 'waybill_dispatcher_slow_lane');
+    await waitFor(async () => (await inSlowLane()) >= 768, { what: 'as much as claims may put there' });
+    // Four hundred more that nobody knows for it yet: what they take fills the slow lane, and stays in the fast one.
+    await seedBacklog(stage.pool, { ...spread, endpointsPerTenant: 20 });
+    await waitFor(async () => (await inSlowLane()) === 1_024, { what: 'a full slow lane' });
+    await hanging.waitFor(1_100);
     await stage.publish(20);
-    await stage.receiver.waitFor(20, 5_000);
-    expect(await readGauge(dispatcher, 'waybill_dispatcher_slow_lane')).toBeGreaterThanOrEqual(768);
-    expect(hanging.maxOpen).toBeGreaterThan(768);
+    await stage.receiver.waitFor(20);
+    expect(await inSlowLane()).toBe(1_024);
+    expect(hanging.maxOpen).toBeGreaterThan(1_024);
     expect(hanging.maxOpen).toBeLessThanOrEqual(2_048);
     const rss = await readGauge(dispatcher, 'waybill_process_resident_memory_bytes');
     expect(rss).toBeLessThan(300_000_000);
@@ -120,7 +125,7 @@ describe.concurrent('dispatchers', { timeout: 120_000 }, () => {
       async () =>
         (
           await stage.pool.query(
-            `select from waybill.replicas group by true
+            `select count(*) from waybill.replicas
              having count(*) = 2 and min(heartbeat_at) > max(started_at)`,
           )
         ).rowCount === 1,
@@ -139,8 +144,8 @@ describe.concurrent('dispatchers', { timeout: 120_000 }, () => {
     await victim.kill();
     expect(await livingOf(stage)).toBe(2);
     await stage.pool.query(
-      `update waybill.replicas set heartbeat_at = heartbeat_at - interval '15 seconds'
-       where heartbeat_at = (select min(heartbeat_at) from waybill.replicas)`,
+      // The survivor's next heartbeat, 2 s away at most, takes this back for itself.
+      `update waybill.replicas set heartbeat_at = heartbeat_at - interval '15 seconds'`,
     );
     await waitFor(async () => (await readGauge(survivor, 'waybill_dispatcher_in_flight')) === 4, {
       what: 'the whole cap at the survivor',
