@@ -55,7 +55,7 @@ where n <= $1
 `;
 
 /** Stores due rows spread over the endpoints, before a history of finished ones; statistics are left as they fell. */
-export async function seedBacklog(pool: Pool, backlog: Backlog): Promise<void> {
+export async function seedBacklog(pool: Pick<Pool, 'query'>, backlog: Backlog): Promise<void> {
   const { dueRows, finishedRows, tenants, endpointsPerTenant, url } = backlog;
   await pool.query(SEED, [dueRows, finishedRows, tenants, endpointsPerTenant, url]);
 }

@@ -15,7 +15,7 @@ describe('the slots', () => {
   it('are given to lanes, and free again at the end', () => {
     const inFlight = new InFlight(SETTINGS);
     const slot = inFlight.start(delivery('a', 'a0'), 0);
-    expect([inFlight.count, inFlight.free.fast, inFlight.freeOfTenant('a', 'fast')]).toEqual([1, 7, 4]);
+    expect([inFlight.count, inFlight.free.fast, inFlight.freeOfTenant('a', 'fast', 7)]).toEqual([1, 7, 4]);
     expect(inFlight.freeOfEndpoint('a0')).toBe(5);
     inFlight.end(slot, 10);
     expect([inFlight.count, inFlight.free.fast, inFlight.freeOfEndpoint('a0')]).toEqual([0, 8, 6]);
@@ -25,19 +25,47 @@ describe('the slots', () => {
     const inFlight = new InFlight(SETTINGS);
     const hanging = Array.from({ length: 6 }, () => inFlight.start(delivery('a', 'a0'), 0));
     inFlight.age(SLOW_MS);
-    expect(inFlight.free).toEqual({ fast: 2, slow: 4 });
+    // A quarter of the slow lane is kept for what becomes slow.
+    expect(inFlight.free).toEqual({ fast: 2, slow: 3 });
     inFlight.age(SLOW_MS + 1);
-    expect(inFlight.free).toEqual({ fast: 6, slow: 0 });
+    expect([inFlight.free, inFlight.slowCount]).toEqual([{ fast: 6, slow: 0 }, 4]);
     expect(inFlight.laneOf('a0')).toBe('slow');
     // A quarter of the lane is the most a tenant is given anew.
-    expect(inFlight.freeOfTenant('a', 'slow')).toBeLessThanOrEqual(0);
+    expect(inFlight.freeOfTenant('a', 'slow', 4)).toBeLessThanOrEqual(0);
     for (const slot of hanging) inFlight.end(slot, 15_000);
-    expect(inFlight.free).toEqual({ fast: 8, slow: 4 });
+    expect(inFlight.free).toEqual({ fast: 8, slow: 3 });
     expect(inFlight.laneOf('a0')).toBe('slow');
     const quick = inFlight.start(delivery('a', 'a0'), 20_000);
-    expect(inFlight.free).toEqual({ fast: 8, slow: 3 });
+    expect(inFlight.free).toEqual({ fast: 8, slow: 2 });
     inFlight.end(quick, 20_010);
     expect(inFlight.laneOf('a0')).toBe('fast');
+  });
+
+  it('[row 70] of endpoints that turn out to be slow stay in the fast lane while the other is full, and are all they get of it', () => {
+    const inFlight = new InFlight(SETTINGS);
+    const first = Array.from({ length: 4 }, () => inFlight.start(delivery('a', 'a0'), 0));
+    inFlight.age(SLOW_MS + 1);
+    inFlight.start(delivery('b', 'b0'), 2_000);
+    inFlight.start(delivery('c', 'c0'), 2_000);
+    inFlight.age(2_000 + SLOW_MS + 1);
+    expect([inFlight.free.fast, inFlight.slowCount]).toEqual([6, 4]);
+    expect([inFlight.laneOf('b0'), inFlight.laneOf('c0')]).toEqual(['slow', 'slow']);
+    inFlight.end(first[0]!, 4_000);
+    inFlight.age(4_000);
+    expect([inFlight.free.fast, inFlight.slowCount]).toEqual([7, 4]);
+  });
+
+  it('[row 70] keep a rest of the fast lane for tenants that hold nothing of it, however many are busy', () => {
+    const inFlight = new InFlight({ ...SETTINGS, concurrency: 256, tenantConcurrency: 192 });
+    let free = 256;
+    for (let tenant = 0; tenant < 20; tenant += 1) {
+      const taken = Math.max(0, inFlight.freeOfTenant(`busy${tenant}`, 'fast', free));
+      for (let count = 0; count < taken; count += 1) inFlight.start(delivery(`busy${tenant}`, 'e'), 0);
+      free = inFlight.free.fast;
+    }
+    expect(inFlight.freeOfTenant('busy0', 'fast', free)).toBeLessThanOrEqual(0);
+    expect(inFlight.freeOfTenant('new', 'fast', free)).toBeGreaterThan(0);
+    expect(free).toBeGreaterThan(0);
   });
 
   it('skip ended attempts when they look for slow ones', () => {

@@ -23,6 +23,10 @@ export interface Slot {
 export const SLOW_MS = 1_000;
 /** One tenant's share of the slow lane. */
 const SLOW_TENANT_SHARE = 0.25;
+/** What claims leave free of the slow lane, for attempts of endpoints that turn out to be slow. */
+const SLOW_RESERVE = 0.25;
+/** The rest of the fast lane, of which each tenant gets little: many that fill the lane leave room for one more. */
+const FAST_RESERVE = 0.125;
 const SLOW_ENDPOINTS_KEPT = 10_000;
 
 interface EndpointCap {
@@ -40,7 +44,8 @@ interface EndpointCap {
  *   start --endpoint known as slow--> slow
  *
  * so the fast lane is free of any hanging attempt after a second, and the slow lane is shared by tenants, a quarter at
- * most for each. With a full slow lane an attempt stays in the fast one.
+ * most for each. With a full slow lane an attempt stays in the fast one, but its endpoint gets no more of it: with 400
+ * endpoints of 20 tenants that hung together, another tenant waited for 8 s.
  */
 export class InFlight {
   /** Living dispatchers, this one included: they share the endpoints' caps. */
@@ -53,11 +58,17 @@ export class InFlight {
   /** Slots of the fast lane in the order of their start; ended ones are skipped when their second is over. */
   readonly #young: Slot[] = [];
   #youngFrom = 0;
+  /** Slots of the fast lane that should be in the slow one, as soon as that has room. */
+  #overdue: Slot[] = [];
+  readonly #fastReserve: number;
+  readonly #slowReserve: number;
   #fast = 0;
   #slow = 0;
 
   constructor(settings: SlotSettings) {
     this.#settings = settings;
+    this.#fastReserve = Math.min(settings.concurrency - 1, Math.ceil(settings.concurrency * FAST_RESERVE));
+    this.#slowReserve = Math.floor(settings.slowConcurrency * SLOW_RESERVE);
   }
 
   get count(): number {
@@ -68,11 +79,11 @@ export class InFlight {
     return this.#slow;
   }
 
-  /** Free slots of each lane. */
+  /** Free slots of each lane, as claims may fill them. */
   get free(): { readonly fast: number; readonly slow: number } {
     return {
       fast: Math.max(0, this.#settings.concurrency - this.#fast),
-      slow: Math.max(0, this.#settings.slowConcurrency - this.#slow),
+      slow: Math.max(0, this.#slowRoom - this.#slowReserve),
     };
   }
 
@@ -88,10 +99,14 @@ export class InFlight {
       : this.#capOf(known) - known.inFlight;
   }
 
-  freeOfTenant(tenantId: string, lane: 'fast' | 'slow'): number {
-    return lane === 'fast'
-      ? this.#settings.tenantConcurrency - this.#fastOfTenant.of(tenantId)
-      : Math.ceil(this.#settings.slowConcurrency * SLOW_TENANT_SHARE) - this.#slowOfTenant.of(tenantId);
+  /** How many slots of a lane a tenant may still take while so many of it are free. */
+  freeOfTenant(tenantId: string, lane: 'fast' | 'slow', free: number): number {
+    if (lane === 'slow')
+      return Math.ceil(this.#settings.slowConcurrency * SLOW_TENANT_SHARE) - this.#slowOfTenant.of(tenantId);
+    const held = this.#fastOfTenant.of(tenantId);
+    // Of the rest an eighth for each who has not proved slow: 32 slots last for more than 20 newcomers.
+    const rest = this.#slowOfTenant.of(tenantId) > 0 ? 1 : Math.max(1, Math.floor(free / 8));
+    return Math.min(this.#settings.tenantConcurrency - held, Math.max(free - this.#fastReserve, rest - held));
   }
 
   start({ tenantId, endpointId, endpoint }: ClaimedDelivery, nowMs: number): Slot {
@@ -127,11 +142,9 @@ export class InFlight {
       const slot = this.#young[this.#youngFrom];
       if (slot === undefined) break;
       if (slot.lane === 'fast') {
-        if (nowMs - slot.startedAtMs <= SLOW_MS || this.free.slow === 0) break;
-        this.#count(slot, -1);
-        slot.lane = 'slow';
-        this.#count(slot, 1);
+        if (nowMs - slot.startedAtMs <= SLOW_MS) break;
         this.#markSlow(slot.endpointId);
+        this.#overdue.push(slot);
       }
       this.#youngFrom += 1;
     }
@@ -139,6 +152,14 @@ export class InFlight {
       this.#young.splice(0, this.#youngFrom);
       this.#youngFrom = 0;
     }
+    if (this.#overdue.length === 0) return;
+    const waiting = this.#overdue.filter(({ lane }) => lane === 'fast');
+    for (const slot of waiting.splice(0, Math.max(0, this.#slowRoom))) {
+      this.#count(slot, -1);
+      slot.lane = 'slow';
+      this.#count(slot, 1);
+    }
+    this.#overdue = waiting;
   }
 
   /** The tenants and endpoints that hold all they may, for those who ask why a delivery waits. */
@@ -152,7 +173,7 @@ export class InFlight {
     const endpoints = [...this.#endpoints]
       .filter(([, known]) => known.inFlight >= this.#capOf(known))
       .map(([id]) => id);
-    return { tenants: [...tenants], endpoints, slotsFull: this.free.fast === 0 };
+    return { tenants: [...tenants], endpoints, slotsFull: this.free.fast <= this.#fastReserve };
   }
 
   #count({ tenantId, lane }: Slot, difference: number): void {
@@ -168,6 +189,10 @@ export class InFlight {
   /** Looked at anew each time: a replica that joined takes its share from what is under way. */
   #capOf({ concurrency, recoveringCap }: EndpointCap): number {
     return Math.min(this.#share(concurrency), recoveringCap);
+  }
+
+  get #slowRoom(): number {
+    return this.#settings.slowConcurrency - this.#slow;
   }
 
   #share(cap: number): number {

@@ -16,7 +16,8 @@ export interface Room {
   readonly slow: number;
   laneOf(endpointId: string): 'fast' | 'slow';
   freeOfEndpoint(endpointId: string): number;
-  freeOfTenant(tenantId: string, lane: 'fast' | 'slow'): number;
+  /** How many slots of a lane a tenant may take while so many of it are left. */
+  freeOfTenant(tenantId: string, lane: 'fast' | 'slow', left: number): number;
 }
 
 /** How many of a tenant's endpoints one claim takes at most, and looks at, so that its statement and choice stay small. */
@@ -114,10 +115,11 @@ export class ReadyEndpoints {
       if (tenantsLeft === 0 || (left.fast <= 0 && left.slow <= 0) || quotas.length >= ENDPOINTS_PER_CLAIM)
         break;
       const share = {
-        fast: shareOf(left.fast, tenantsLeft, room.freeOfTenant(tenantId, 'fast')),
-        slow: shareOf(left.slow, tenantsLeft, room.freeOfTenant(tenantId, 'slow')),
+        fast: shareOf(left.fast, tenantsLeft, room.freeOfTenant(tenantId, 'fast', left.fast)),
+        slow: shareOf(left.slow, tenantsLeft, room.freeOfTenant(tenantId, 'slow', left.slow)),
       };
       tenantsLeft -= 1;
+      if (share.fast <= 0 && share.slow <= 0) continue;
       const chosen = chooseOfTenant(endpoints, share, room);
       if (chosen.length === 0) continue;
       for (const quota of chosen) left[room.laneOf(quota.endpointId)] -= quota.quota;

@@ -186,11 +186,12 @@ export class Scheduler {
       slow: Math.min(slow, this.#claimMax),
       laneOf: (endpointId) => this.#inFlight.laneOf(endpointId),
       freeOfEndpoint: (endpointId) => this.#inFlight.freeOfEndpoint(endpointId),
-      freeOfTenant: (tenantId, lane) => this.#inFlight.freeOfTenant(tenantId, lane),
+      freeOfTenant: (tenantId, lane, left) => this.#inFlight.freeOfTenant(tenantId, lane, left),
     });
-    if (quotas.length === 0) return false;
     const askedAtMs = performance.now();
+    // A choice in vain counts too: with a crowded lane every attempt that ends would make another one.
     this.#lastClaimAt = askedAtMs;
+    if (quotas.length === 0) return false;
     const claim = await claimDeliveries(db, quotas, {
       claimToken: randomUUID(),
       leaseMs: settings.leaseMs,
