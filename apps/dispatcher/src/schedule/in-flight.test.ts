@@ -88,6 +88,8 @@ describe('the slots', () => {
     expect(inFlight.freeOfEndpoint('a1')).toBe(0);
     inFlight.start(delivery('a', 'a2', { concurrency: 100, recoveringCap: 2 }), 0);
     expect(inFlight.freeOfEndpoint('a2')).toBe(1);
+    inFlight.replicas = 1;
+    expect(['a0', 'a1', 'a2'].map((id) => inFlight.freeOfEndpoint(id))).toEqual([3, 0, 1]);
   });
 
   it('tell who holds all they may', () => {

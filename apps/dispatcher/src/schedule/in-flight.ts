@@ -31,7 +31,9 @@ const SLOW_ENDPOINTS_KEPT = 10_000;
 
 interface EndpointCap {
   inFlight: number;
-  cap: number;
+  /** Of all replicas together. */
+  concurrency: number;
+  recoveringCap: number;
 }
 
 /**
@@ -92,7 +94,9 @@ export class InFlight {
   /** How many more of an endpoint may be sent at once; what is not in flight is known to the claim alone. */
   freeOfEndpoint(endpointId: string): number {
     const known = this.#endpoints.get(endpointId);
-    return known === undefined ? this.#share(this.#settings.endpointConcurrency) : known.cap - known.inFlight;
+    return known === undefined
+      ? this.#share(this.#settings.endpointConcurrency)
+      : this.#capOf(known) - known.inFlight;
   }
 
   /** How many slots of a lane a tenant may still take while so many of it are free. */
@@ -109,17 +113,10 @@ export class InFlight {
     const slot: Slot = { tenantId, endpointId, startedAtMs: nowMs, lane: this.laneOf(endpointId) };
     this.#count(slot, 1);
     if (slot.lane === 'fast') this.#young.push(slot);
-    const cap = Math.min(
-      this.#share(endpoint.concurrency ?? this.#settings.endpointConcurrency),
-      endpoint.recoveringCap ?? Infinity,
-    );
-    const known = this.#endpoints.get(endpointId);
-    if (known === undefined) {
-      this.#endpoints.set(endpointId, { inFlight: 1, cap });
-    } else {
-      known.inFlight += 1;
-      known.cap = cap;
-    }
+    const concurrency = endpoint.concurrency ?? this.#settings.endpointConcurrency;
+    const recoveringCap = endpoint.recoveringCap ?? Infinity;
+    const inFlight = this.#endpoints.get(endpointId)?.inFlight ?? 0;
+    this.#endpoints.set(endpointId, { inFlight: inFlight + 1, concurrency, recoveringCap });
     return slot;
   }
 
@@ -168,7 +165,7 @@ export class InFlight {
       ...this.#slowOfTenant.atLeast(slowCap),
     ]);
     const endpoints = [...this.#endpoints]
-      .filter(([, { inFlight, cap }]) => inFlight >= cap)
+      .filter(([, known]) => known.inFlight >= this.#capOf(known))
       .map(([id]) => id);
     return { tenants: [...tenants], endpoints, slotsFull: this.free.fast <= this.#fastReserve };
   }
@@ -185,6 +182,11 @@ export class InFlight {
 
   get #slowRoom(): number {
     return this.#settings.slowConcurrency - this.#slow;
+  }
+
+  /** Asked for anew each time: the share grows when another replica dies, however long its own attempts take. */
+  #capOf({ concurrency, recoveringCap }: EndpointCap): number {
+    return Math.min(this.#share(concurrency), recoveringCap);
   }
 
   #share(cap: number): number {
