@@ -116,8 +116,8 @@ describe.concurrent('dispatchers', { timeout: 120_000 }, () => {
     await stage.pool.query('update waybill.endpoints set concurrency = 4');
     const env = {
       ...QUICK,
-      WAYBILL_ATTEMPT_TIMEOUT_MS: '20000',
-      WAYBILL_LEASE_MS: '30000',
+      WAYBILL_ATTEMPT_TIMEOUT_MS: '60000',
+      WAYBILL_LEASE_MS: '90000',
       WAYBILL_GRACE_MS: '0',
     };
     const [survivor, victim] = await Promise.all([stage.boot(env), stage.boot(env)]);

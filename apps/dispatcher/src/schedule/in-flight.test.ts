@@ -91,6 +91,8 @@ describe('the slots', () => {
     // One that joins takes its share from what is under way.
     inFlight.replicas = 4;
     expect(inFlight.freeOfEndpoint('a0')).toBe(0);
+    inFlight.replicas = 1;
+    expect(['a0', 'a1', 'a2'].map((id) => inFlight.freeOfEndpoint(id))).toEqual([3, 0, 1]);
   });
 
   it('tell who holds all they may', () => {

@@ -195,6 +195,11 @@ export class InFlight {
     return this.#settings.slowConcurrency - this.#slow;
   }
 
+  /** Asked for anew each time: the share grows when another replica dies, however long its own attempts take. */
+  #capOf({ concurrency, recoveringCap }: EndpointCap): number {
+    return Math.min(this.#share(concurrency), recoveringCap);
+  }
+
   #share(cap: number): number {
     return Math.max(1, Math.floor(cap / this.replicas));
   }

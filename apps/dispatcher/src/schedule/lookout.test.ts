@@ -85,6 +85,7 @@ describe('the lookout', () => {
     const looks = asked('discover-endpoints') + 3;
     await turnUntil('looks past it', () => asked('discover-endpoints') >= looks);
     const before = seen.get(endpoint_id)!;
+    expect(seen.size).toBe(ENDPOINTS);
     await late.query('commit');
     late.release();
     await turnUntil('the late commit', () => seen.get(endpoint_id)! < before - 3_000_000);
