@@ -93,6 +93,8 @@ judged as materialized (
     as l (tenant_id, endpoint_id, succeeded, failures, threshold, open_ms, tripped, hold_ms, gone, probe_token, probe_succeeded)
   join waybill.circuits x on x.tenant_id = any($1) and x.tenant_id = l.tenant_id and x.endpoint_id = l.endpoint_id
   where l.failures > 0 or x.consecutive_failures > 0 or x.failing_since is not null or x.state = 'open'
+    -- A success at the end of the batch takes nothing of this back.
+    or l.hold_ms is not null or l.gone or l.tripped
   order by x.tenant_id, x.endpoint_id
   for update of x
 ),
