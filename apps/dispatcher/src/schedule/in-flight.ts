@@ -186,18 +186,13 @@ export class InFlight {
     }
   }
 
-  /** Looked at anew each time: a replica that joined takes its share from what is under way. */
+  /** Asked for anew each time: the share changes when a replica joins or dies, however long attempts take. */
   #capOf({ concurrency, recoveringCap }: EndpointCap): number {
     return Math.min(this.#share(concurrency), recoveringCap);
   }
 
   get #slowRoom(): number {
     return this.#settings.slowConcurrency - this.#slow;
-  }
-
-  /** Asked for anew each time: the share grows when another replica dies, however long its own attempts take. */
-  #capOf({ concurrency, recoveringCap }: EndpointCap): number {
-    return Math.min(this.#share(concurrency), recoveringCap);
   }
 
   #share(cap: number): number {
