@@ -2,6 +2,7 @@
 // Uses no packages, because there may be none yet; takes under 0.2 s when nothing is to be done.
 import { spawnSync } from 'node:child_process';
 import {
+  chmodSync,
   existsSync,
   mkdirSync,
   readFileSync,
@@ -98,6 +99,8 @@ function buildDist(reason) {
     'api',
   ]);
   if (!existsSync(join(ROOT, 'dist'))) fail('The build left no dist');
+  // npx makes the command executable once and never looks again: a rebuilt one would be refused.
+  chmodSync(join(ROOT, 'dist/apps/cli/src/main.js'), 0o755);
   writeFileSync(STAMP, '');
   // The time of the start: what is edited during the build is built next time.
   utimesSync(STAMP, startedMs / 1000, startedMs / 1000);

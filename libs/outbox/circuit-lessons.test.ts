@@ -34,6 +34,12 @@ describe('what a batch teaches', () => {
     expect(circuitLessons(batch.slice(0, 3))[0]).toMatchObject({ succeeded: true, failures: 1 });
   });
 
+  it('counts no failure that came with a Retry-After', () => {
+    const batch = [settled('a', {}), settled('a', { holdMs: 1_000 }), settled('a', {})];
+    expect(circuitLessons(batch)[0]).toMatchObject({ failures: 2, holdMs: 1_000 });
+    expect(circuitLessons(batch.slice(1, 2))[0]).toMatchObject({ failures: 0, succeeded: false });
+  });
+
   it('keeps the longest hold, a 410, a reached ratio and the probe among others', () => {
     const batch = [
       settled('a', { holdMs: 5_000 }),

@@ -32,7 +32,8 @@ function add(before: CircuitLesson | undefined, item: SettledAttempt, lesson: At
     tenantId: item.tenantId,
     endpointId: item.endpointId,
     succeeded: succeeded || before?.succeeded === true,
-    failures: succeeded ? 0 : (before?.failures ?? 0) + 1,
+    // A receiver that says when to come back works: it is waited for, and nothing is counted against it.
+    failures: succeeded ? 0 : (before?.failures ?? 0) + (holdMs === null ? 1 : 0),
     threshold: policy.failures,
     openMs: policy.openMs,
     tripped: tripped || before?.tripped === true,

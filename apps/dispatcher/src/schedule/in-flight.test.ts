@@ -16,9 +16,9 @@ describe('the slots', () => {
     const inFlight = new InFlight(SETTINGS);
     const slot = inFlight.start(delivery('a', 'a0'), 0);
     expect([inFlight.count, inFlight.free.fast, inFlight.freeOfTenant('a', 'fast', 7)]).toEqual([1, 7, 4]);
-    expect(inFlight.freeOfEndpoint('a0')).toBe(5);
+    expect(inFlight.freeOfEndpoint('a0', 0)).toBe(5);
     inFlight.end(slot, 10);
-    expect([inFlight.count, inFlight.free.fast, inFlight.freeOfEndpoint('a0')]).toEqual([0, 8, 6]);
+    expect([inFlight.count, inFlight.free.fast, inFlight.freeOfEndpoint('a0', 0)]).toEqual([0, 8, 6]);
   });
 
   it('[row 70] [H05] of attempts that hang are free for others after a second, as far as the slow lane goes', () => {
@@ -81,24 +81,33 @@ describe('the slots', () => {
   it('of an endpoint are as many as it asks for, shared by the living replicas, and one at least', () => {
     const inFlight = new InFlight(SETTINGS);
     inFlight.replicas = 2;
-    expect(inFlight.freeOfEndpoint('a0')).toBe(3);
+    expect(inFlight.freeOfEndpoint('a0', 0)).toBe(3);
     inFlight.start(delivery('a', 'a0', { concurrency: 4 }), 0);
-    expect(inFlight.freeOfEndpoint('a0')).toBe(1);
+    expect(inFlight.freeOfEndpoint('a0', 0)).toBe(1);
     inFlight.start(delivery('a', 'a1', { concurrency: 1 }), 0);
-    expect(inFlight.freeOfEndpoint('a1')).toBe(0);
+    expect(inFlight.freeOfEndpoint('a1', 0)).toBe(0);
     inFlight.start(delivery('a', 'a2', { concurrency: 100, recoveringCap: 2 }), 0);
-    expect(inFlight.freeOfEndpoint('a2')).toBe(1);
+    expect(inFlight.freeOfEndpoint('a2', 0)).toBe(1);
     // One that joins takes its share from what is under way.
     inFlight.replicas = 4;
-    expect(inFlight.freeOfEndpoint('a0')).toBe(0);
+    expect(inFlight.freeOfEndpoint('a0', 0)).toBe(0);
     inFlight.replicas = 1;
-    expect(['a0', 'a1', 'a2'].map((id) => inFlight.freeOfEndpoint(id))).toEqual([3, 0, 1]);
+    expect(['a0', 'a1', 'a2'].map((id) => inFlight.freeOfEndpoint(id, 0))).toEqual([3, 0, 1]);
+  });
+
+  it('[row 43] of an endpoint that recovers double each second, though none of its attempts ends', () => {
+    const inFlight = new InFlight({ ...SETTINGS, endpointConcurrency: 64 });
+    inFlight.start(delivery('a', 'a0', { recoveringCap: 1 }), 0);
+    const free = [0, 999, 1_000, 2_000, 3_000, 9_999, 10_000].map((nowMs) =>
+      inFlight.freeOfEndpoint('a0', nowMs),
+    );
+    expect(free).toEqual([0, 0, 1, 3, 7, 63, 63]);
   });
 
   it('tell who holds all they may', () => {
     const inFlight = new InFlight(SETTINGS);
     for (let number = 0; number < 5; number += 1) inFlight.start(delivery('a', `a${number}`), 0);
     inFlight.start(delivery('b', 'b0', { concurrency: 1 }), 0);
-    expect(inFlight.atCap()).toEqual({ tenants: ['a'], endpoints: ['b0'], slotsFull: false });
+    expect(inFlight.atCap(0)).toEqual({ tenants: ['a'], endpoints: ['b0'], slotsFull: false });
   });
 });

@@ -33,8 +33,17 @@ interface EndpointCap {
   inFlight: number;
   /** Its own cap over all replicas, and what its claim allowed while its circuit recovers. */
   concurrency: number;
-  recoveringCap: number;
+  recovering: Recovery | null;
 }
+
+/** The cap that a claim found while the endpoint recovers from an open circuit: it doubles each second. */
+interface Recovery {
+  readonly cap: number;
+  readonly foundAtMs: number;
+}
+
+/** The circuit's row says for so long that the endpoint recovers (see the claim). */
+const RECOVERING_MS = 10_000;
 
 /**
  * Who holds which slots. Two lanes keep hanging receivers from being everybody's outage:
@@ -92,11 +101,11 @@ export class InFlight {
   }
 
   /** How many more of an endpoint may be sent at once; what is not in flight is known to the claim alone. */
-  freeOfEndpoint(endpointId: string): number {
+  freeOfEndpoint(endpointId: string, nowMs: number): number {
     const known = this.#endpoints.get(endpointId);
     return known === undefined
       ? this.#share(this.#settings.endpointConcurrency)
-      : this.#capOf(known) - known.inFlight;
+      : this.#capOf(known, nowMs) - known.inFlight;
   }
 
   /** How many slots of a lane a tenant may still take while so many of it are free. */
@@ -114,14 +123,15 @@ export class InFlight {
     this.#count(slot, 1);
     if (slot.lane === 'fast') this.#young.push(slot);
     const concurrency = endpoint.concurrency ?? this.#settings.endpointConcurrency;
-    const recoveringCap = endpoint.recoveringCap ?? Infinity;
+    const { recoveringCap } = endpoint;
+    const recovering = recoveringCap === null ? null : { cap: recoveringCap, foundAtMs: nowMs };
     const known = this.#endpoints.get(endpointId);
     if (known === undefined) {
-      this.#endpoints.set(endpointId, { inFlight: 1, concurrency, recoveringCap });
+      this.#endpoints.set(endpointId, { inFlight: 1, concurrency, recovering });
     } else {
       known.inFlight += 1;
       known.concurrency = concurrency;
-      known.recoveringCap = recoveringCap;
+      known.recovering = recovering;
     }
     return slot;
   }
@@ -163,7 +173,7 @@ export class InFlight {
   }
 
   /** The tenants and endpoints that hold all they may, for those who ask why a delivery waits. */
-  atCap(): { tenants: string[]; endpoints: string[]; slotsFull: boolean } {
+  atCap(nowMs: number): { tenants: string[]; endpoints: string[]; slotsFull: boolean } {
     const { tenantConcurrency, slowConcurrency } = this.#settings;
     const slowCap = Math.ceil(slowConcurrency * SLOW_TENANT_SHARE);
     const tenants = new Set([
@@ -171,7 +181,7 @@ export class InFlight {
       ...this.#slowOfTenant.atLeast(slowCap),
     ]);
     const endpoints = [...this.#endpoints]
-      .filter(([, known]) => known.inFlight >= this.#capOf(known))
+      .filter(([, known]) => known.inFlight >= this.#capOf(known, nowMs))
       .map(([id]) => id);
     return { tenants: [...tenants], endpoints, slotsFull: this.free.fast <= this.#fastReserve };
   }
@@ -186,9 +196,11 @@ export class InFlight {
     }
   }
 
-  /** Asked for anew each time: the share changes when a replica joins or dies, however long attempts take. */
-  #capOf({ concurrency, recoveringCap }: EndpointCap): number {
-    return Math.min(this.#share(concurrency), recoveringCap);
+  /** Asked for anew each time: shares change when a replica joins or dies, and a recovering cap grows, however long attempts take. */
+  #capOf({ concurrency, recovering }: EndpointCap, nowMs: number): number {
+    const cap = this.#share(concurrency);
+    if (recovering === null || nowMs - recovering.foundAtMs >= RECOVERING_MS) return cap;
+    return Math.min(cap, recovering.cap * 2 ** Math.floor((nowMs - recovering.foundAtMs) / 1_000));
   }
 
   get #slowRoom(): number {

