@@ -58,7 +58,8 @@ create table waybill.circuits (
   primary key (tenant_id, endpoint_id),
   check ((state = 'open') = (open_until is not null)),
   check ((probe_token is null) = (probe_until is null)),
-  check (probe_token is null or state = 'open')
+  check (probe_token is null or state = 'open'),
+  check (open_until < '9999-12-31' and held_until < '9999-12-31' and closed_at < '9999-12-31')
 );
 create index circuits_open on waybill.circuits (open_until, tenant_id, endpoint_id) where state = 'open';
 `;
@@ -99,7 +100,7 @@ create table waybill.announcements (
   endpoint_id uuid not null,
   event_id uuid,
   reason text,
-  created_at timestamptz not null,
+  created_at timestamptz not null check (created_at > '-infinity' and created_at < '9999-12-31'),
   primary key (tenant_id, event_type, subject_id)
 );
 `;
@@ -111,7 +112,12 @@ alter table waybill.dead_letters
     check (reason in ('exhausted', 'expired', 'unsendable', 'rejected', 'gone'));
 alter table waybill.delivery_queue
   add constraint delivery_queue_counts_check
-    check (attempt_count >= 0 and cycle_attempt_count between 0 and attempt_count);
+    check (attempt_count >= 0 and cycle_attempt_count between 0 and attempt_count),
+  -- Times beyond these no client of ours can show.
+  add constraint delivery_queue_times_check
+    check (due_at > '-infinity' and due_at < '9999-12-31' and expires_at > '-infinity' and expires_at < '9999-12-31');
+alter table waybill.deliveries
+  add constraint deliveries_expires_check check (expires_at > '-infinity' and expires_at < '9999-12-31');
 `;
 
 /**
@@ -167,7 +173,9 @@ update waybill.schema_revision set revision = 2;
 
 const DROP = `
 update waybill.schema_revision set revision = 1;
-alter table waybill.delivery_queue drop constraint delivery_queue_counts_check;
+alter table waybill.deliveries drop constraint deliveries_expires_check;
+alter table waybill.delivery_queue
+  drop constraint delivery_queue_counts_check, drop constraint delivery_queue_times_check;
 update waybill.dead_letters set reason = 'exhausted' where reason in ('rejected', 'gone');
 alter table waybill.dead_letters
   drop constraint dead_letters_reason_check,

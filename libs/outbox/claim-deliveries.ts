@@ -19,9 +19,10 @@ import type { Claim, EndpointRef } from './types.js';
  * attempt is counted here, not when it is recorded.
  *
  * A held endpoint's rows are neither read nor written: \`allowed\` is 0. One whose circuit is open and whose window has
- * passed lends one row as the probe, to exactly one claim of all replicas (\`probing\` writes under the row's lock), and
- * not the row that failed the last probe if another is due. Rate tokens are locked before they are counted, in one
- * order, and written once a claim.
+ * passed lends one row as the probe, to exactly one claim of all replicas (\`free_to_probe\` locks the circuit's row), and
+ * not the row that failed the last probe if another is due. Rate tokens are locked before they are counted, and written
+ * once a claim. Rows of circuits and tokens that somebody else has locked are passed over, never waited for: a claim is
+ * made for many tenants, and one of them editing an endpoint held up all the others.
  */
 const CLAIM_DELIVERIES = `
 with asked as materialized (
@@ -30,16 +31,17 @@ with asked as materialized (
       when p.deleted_at is not null or p.status <> 'enabled' or t.suspended_at is not null
         or x.gone_at is not null then 'held'
       when x.held_until > now() then 'waiting'
-      when coalesce(x.state, 'closed') = 'closed' or p.circuit_failures = 0 then 'ready'
+      when coalesce(x.state, 'closed') = 'closed' or coalesce(p.circuit_failures, $10::integer) = 0 then 'ready'
       when greatest(x.open_until, x.probe_until) > now() then 'open'
       else 'probe'
     end as standing,
     extract(epoch from greatest(x.open_until, x.probe_until, x.held_until) - now())::double precision * 1000 as hold_ms,
     -- The cap doubles each second after a circuit closed: a paced drain, not a herd.
-    case when x.closed_at > now() - interval '10 seconds'
+    case when x.closed_at between now() - interval '10 seconds' and now()
       then power(2, floor(extract(epoch from now() - x.closed_at)))::integer end as recovering_cap,
     -- greatest() alone would make 1 of a null.
-    p.rate_per_second as rate, case when p.rate_per_second is not null then greatest(p.rate_per_second, 1) end as burst, x.probe_event_id,
+    p.rate_per_second as rate, case when p.rate_per_second is not null then greatest(p.rate_per_second, 1) end as burst,
+    k.tokens is not null as has_tokens, x.probe_event_id,
     case when p.concurrency is not null then greatest(p.concurrency / $9::integer, 1) end as cap,
     p.url, p.revision, p.secrets_version, p.concurrency, p.connect_timeout_ms, p.attempt_timeout_ms,
     p.circuit_failures, p.circuit_failure_ratio, p.circuit_open_ms, p.retry
@@ -47,24 +49,31 @@ with asked as materialized (
   join waybill.endpoints p on p.tenant_id = any($1) and p.tenant_id = c.tenant_id and p.id = c.endpoint_id
   join waybill.tenants t on t.id = any($1) and t.id = c.tenant_id
   left join waybill.circuits x on x.tenant_id = any($1) and x.tenant_id = c.tenant_id and x.endpoint_id = c.endpoint_id
+  left join waybill.rate_tokens k on k.tenant_id = any($1) and k.tenant_id = c.tenant_id and k.endpoint_id = c.endpoint_id
 ),
 metered as materialized (
-  select r.tenant_id, r.endpoint_id, true as known,
-    least(a.burst, r.tokens + greatest(extract(epoch from now() - r.refilled_at), 0)::double precision * a.rate) as tokens
+  select r.tenant_id, r.endpoint_id,
+    case
+      -- The database's clock stepped back, as after a failover: nobody knows, so it is full.
+      when r.refilled_at > now() + interval '1 second' then a.burst
+      else least(a.burst, r.tokens + greatest(extract(epoch from now() - r.refilled_at), 0)::double precision * a.rate)
+    end as tokens
   from asked a
   join waybill.rate_tokens r on r.tenant_id = any($1) and r.tenant_id = a.tenant_id and r.endpoint_id = a.endpoint_id
   where a.rate is not null and a.standing in ('ready', 'probe')
   order by r.tenant_id, r.endpoint_id
-  for update of r
+  for update of r skip locked
 ),
 granted as materialized (
-  select a.*, coalesce(m.tokens, a.burst) as tokens, a.standing = 'ready' and a.rate is not null and m.known is null as unmetered,
+  select a.*, m.tokens,
     case
-      -- Two first claims at once would each take the whole burst: the first one makes the row, the next one takes.
-      when a.standing = 'ready' and a.rate is not null and m.known is null then 0
-      when a.standing = 'ready' then least(a.quota, a.cap, a.recovering_cap, floor(m.tokens)::integer)
       when a.standing = 'probe' then 1
-      else 0
+      when a.standing <> 'ready' then 0
+      when a.rate is null then least(a.quota, a.cap, a.recovering_cap)
+      -- No row yet: two first claims would each take a whole burst, so this one makes it and the next one takes. Or
+      -- somebody holds it at this moment.
+      when m.tokens is null then 0
+      else least(a.quota, a.cap, a.recovering_cap, floor(m.tokens)::integer)
     end as allowed
   from asked a
   left join metered m on m.tenant_id = a.tenant_id and m.endpoint_id = a.endpoint_id
@@ -86,21 +95,27 @@ found as materialized (
   ) due
   where g.allowed > 0
 ),
-probing as (
-  update waybill.circuits x
-  set probe_token = $6, probe_until = now() + $7 * interval '1 millisecond', probe_event_id = f.event_id
+free_to_probe as materialized (
+  select x.tenant_id, x.endpoint_id, f.event_id, f.place
   from (
     select distinct on (tenant_id, endpoint_id) tenant_id, endpoint_id, event_id, place
     from found
     where standing = 'probe'
     order by tenant_id, endpoint_id, (event_id = probe_event_id) nulls first, due_at
   ) f
-  where x.tenant_id = any($1)
-    and x.tenant_id = f.tenant_id
-    and x.endpoint_id = f.endpoint_id
-    and x.state = 'open'
+  join waybill.circuits x on x.tenant_id = any($1) and x.tenant_id = f.tenant_id and x.endpoint_id = f.endpoint_id
+  where x.state = 'open'
     and x.open_until <= now()
     and (x.probe_until is null or x.probe_until <= now())
+  for update of x skip locked
+),
+probing as (
+  update waybill.circuits y
+  set probe_token = $6, probe_until = now() + $7 * interval '1 millisecond', probe_event_id = f.event_id
+  from free_to_probe f
+  where y.tenant_id = any($1)
+    and y.tenant_id = f.tenant_id
+    and y.endpoint_id = f.endpoint_id
   returning f.place
 ),
 picked as materialized (
@@ -128,21 +143,24 @@ claimed as (
   returning q.*
 ),
 spent as (
-  update waybill.rate_tokens r
-  set tokens = greatest(g.tokens - n.taken, 0), refilled_at = greatest(r.refilled_at, now())
+  update waybill.rate_tokens u
+  set tokens = greatest(g.tokens - n.taken, 0),
+    refilled_at = case when u.refilled_at > now() + interval '1 second' then now() else greatest(u.refilled_at, now()) end
   from granted g
   join (select tenant_id, endpoint_id, count(*) as taken from claimed group by tenant_id, endpoint_id) n
     on n.tenant_id = g.tenant_id and n.endpoint_id = g.endpoint_id
   where g.rate is not null
-    and r.tenant_id = any($1)
-    and r.tenant_id = g.tenant_id
-    and r.endpoint_id = g.endpoint_id
+    and u.tenant_id = any($1)
+    and u.tenant_id = g.tenant_id
+    and u.endpoint_id = g.endpoint_id
+    -- The one probe of an endpoint goes whether or not its tokens could be locked.
+    and g.tokens is not null
 ),
 metering as (
   insert into waybill.rate_tokens (tenant_id, endpoint_id, tokens, refilled_at)
   select g.tenant_id, g.endpoint_id, g.burst, now()
   from granted g
-  where g.unmetered
+  where g.standing = 'ready' and g.rate is not null and not g.has_tokens
   order by g.tenant_id, g.endpoint_id
   on conflict (tenant_id, endpoint_id) do nothing
 )
@@ -190,7 +208,13 @@ export interface ClaimQuota extends EndpointRef {
 export async function claimDeliveries(
   db: Queryable,
   quotas: readonly ClaimQuota[],
-  options: { readonly claimToken: string; readonly leaseMs: number; readonly replicas?: number },
+  options: {
+    readonly claimToken: string;
+    readonly leaseMs: number;
+    readonly replicas?: number;
+    /** The platform's threshold: endpoints without their own have no circuit where it is 0. */
+    readonly circuitFailures?: number;
+  },
 ): Promise<Claim> {
   const tenants = quotas.map((quota) => quota.tenantId);
   const { rows } = await db.query<ClaimRow>({
@@ -206,6 +230,7 @@ export async function claimDeliveries(
       options.leaseMs,
       CLAIM_BYTES_MAX,
       options.replicas ?? 1,
+      options.circuitFailures ?? 5,
     ],
   });
   return toClaim(rows, options.claimToken);

@@ -45,6 +45,9 @@ interface EndpointStanding {
   readonly circuit_open_ms: number | null;
 }
 
+/** When nothing may be taken and no time is known: its tokens have no row yet, or somebody holds it. */
+const LOCKED_WAIT_MS = 20;
+
 /** A claim's rows put together: each delivery with the endpoint it goes to. */
 export function toClaim(rows: readonly ClaimRow[], claimToken: string): Claim {
   const taken = new Map<string, number>();
@@ -89,7 +92,11 @@ function toEndpoint({ tenant_id, endpoint_id, standing: row }: EndpointRow, take
     endpointId: endpoint_id,
     standing: limited ? 'limited' : row.standing,
     allowed: row.allowed,
-    waitMs: row.standing === 'ready' ? rateWaitMs(row, taken) : row.hold_ms,
+    waitMs: limited
+      ? (rateWaitMs(row, taken) ?? LOCKED_WAIT_MS)
+      : row.standing === 'ready'
+        ? rateWaitMs(row, taken)
+        : row.hold_ms,
     url: row.url,
     revision: row.revision,
     secretsVersion: row.secrets_version,

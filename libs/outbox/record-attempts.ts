@@ -101,7 +101,8 @@ judged as materialized (
 verdicts as materialized (
   select j.*,
     case
-      when j.state = 'open' and (j.threshold = 0 or j.probed and j.probe_succeeded) then 'closes'
+      when j.state = 'open' and j.threshold = 0 then 'ends'
+      when j.state = 'open' and j.probed and j.probe_succeeded then 'closes'
       when j.state = 'open' and j.probed then 'reopens'
       when j.state = 'closed' and j.threshold > 0 and (j.tripped or j.failures_in_a_row >= j.threshold) then 'opens'
       else 'stays'
@@ -110,7 +111,7 @@ verdicts as materialized (
 ),
 learned as (
   update waybill.circuits x
-  set state = case when v.verdict in ('opens', 'reopens') then 'open' when v.verdict = 'closes' then 'closed' else x.state end,
+  set state = case when v.verdict in ('opens', 'reopens') then 'open' when v.verdict in ('closes', 'ends') then 'closed' else x.state end,
     consecutive_failures = case v.verdict when 'closes' then 0 else v.failures_in_a_row end,
     failing_since = case
       when v.succeeded and v.failures = 0 then null
@@ -157,9 +158,9 @@ union all
 select null, tenant_id, endpoint_id, verdict from learned where verdict <> 'stays'
 `;
 
-/** A circuit that changed: \`opens\` and \`reopens\` for a while, or \`closes\`. */
+/** A circuit that changed: \`opens\` and \`reopens\` for a while, \`closes\` after a probe, or \`ends\` since the endpoint has none any more. */
 export interface CircuitChange extends EndpointRef {
-  readonly verdict: 'opens' | 'reopens' | 'closes';
+  readonly verdict: 'opens' | 'reopens' | 'closes' | 'ends';
 }
 
 /** What a record changed beyond the attempts it wrote. */

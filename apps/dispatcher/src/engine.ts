@@ -71,7 +71,7 @@ export class Engine {
       max: CONNECTIONS,
       applicationName: 'waybill-dispatcher',
       statementTimeoutMs: 5_000,
-      lockTimeoutMs: 2_000,
+      lockTimeoutMs: 500,
       genericPlans: true,
       indexOrder: true,
       onIdleError: (error) => logger.warn({ event: 'database.connection_lost', err: error }),

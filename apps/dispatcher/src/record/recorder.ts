@@ -16,6 +16,7 @@ const BACKOFF_MAX_MS = 2_000;
 /** SQLSTATE classes that blame the data: cardinality, data exception, integrity, program limit. All others pass by. */
 const REFUSED_DATA = /^(21|22|23|54)/;
 const STATEMENT_TIMEOUT = '57014';
+const LOCK_NOT_AVAILABLE = '55P03';
 
 /** What the recorder tells those who watch it. */
 export interface RecorderEvents {
@@ -33,6 +34,7 @@ const KNOWN_CIRCUITS_MAX = 10_000;
  *   settled --flush--> recorded
  *     flush fails, data refused   → halves, until the bad row stands alone and is recorded without its odd parts
  *     flush takes too long        → halves as well
+ *     a row stays locked          → the same without what it teaches of endpoints, then halves
  *     flush fails otherwise       → the same batch again, with backoff; repeating it is harmless
  *
  * Nothing is dropped while the process lives; if it dies, leases lapse and reap tells the story.
@@ -45,8 +47,7 @@ export class Recorder {
   #timer: NodeJS.Timeout | null = null;
   #flushes = 0;
   #unrecorded = 0;
-  #cutOff = false;
-  readonly #cutOffBatches = new Set<readonly SettledAttempt[]>();
+  readonly #held = new Set<string>();
   #idle: (() => void)[] = [];
   readonly #knownCircuits = new Set<string>();
 
@@ -57,11 +58,11 @@ export class Recorder {
   }
 
   /**
-   * True from the moment the database could not be reached until what piled up meanwhile is through. Reap must wait
-   * that long: it would expire the very claims whose outcomes stand here, and have those deliveries sent again.
+   * Whether an outcome of this delivery waits here. Reap must leave its claim alone, however long the database is away
+   * or a row is locked: it would have the delivery sent again.
    */
-  get cutOff(): boolean {
-    return this.#cutOff;
+  holds(deliveryId: string): boolean {
+    return this.#held.has(deliveryId);
   }
 
   /** Outcomes that are not yet in the database. */
@@ -71,6 +72,7 @@ export class Recorder {
 
   add(settled: SettledAttempt): void {
     this.#waiting.push(settled);
+    this.#held.add(settled.deliveryId);
     this.#unrecorded += 1;
     if (this.#waiting.length >= BATCH_MAX) this.#flush();
     else this.#timer ??= setTimeout(() => this.#flush(), LINGER_MS);
@@ -80,7 +82,7 @@ export class Recorder {
   async record(batch: readonly SettledAttempt[]): Promise<void> {
     this.#unrecorded += batch.length;
     await this.#write(batch);
-    this.#recorded(batch.length);
+    this.#recorded(batch);
   }
 
   /** Frees claims of which nothing was sent; if the database is away their leases run out instead. */
@@ -118,13 +120,14 @@ export class Recorder {
       void this.#write(batch).then(() => {
         this.#flushes -= 1;
         if (this.#waiting.length > 0) this.#flush();
-        this.#recorded(batch.length);
+        this.#recorded(batch);
       });
     }
   }
 
-  #recorded(count: number): void {
-    this.#unrecorded -= count;
+  #recorded(batch: readonly SettledAttempt[]): void {
+    this.#unrecorded -= batch.length;
+    for (const { deliveryId } of batch) this.#held.delete(deliveryId);
     if (this.#unrecorded === 0) for (const done of this.#idle.splice(0)) done();
   }
 
@@ -133,25 +136,20 @@ export class Recorder {
       try {
         await this.#makeCircuits(batch);
         const { moved, circuits } = await recordAttempts(this.#db, batch);
-        this.#cutOffBatches.delete(batch);
-        if (this.#cutOffBatches.size === 0 && this.#waiting.length === 0) this.#cutOff = false;
         this.#events.recorded(batch, moved);
         if (circuits.length > 0) this.#events.circuitsChanged(circuits);
         return;
       } catch (error) {
         const state = sqlState(error);
-        const unreachable = isDatabaseUnavailable(error);
-        if (unreachable) {
-          this.#cutOff = true;
-          this.#cutOffBatches.add(batch);
-        }
-        const tooSlow = state === STATEMENT_TIMEOUT && batch.length > 1;
-        const again = unreachable || (state !== null && !tooSlow && !REFUSED_DATA.test(state));
+        const locked = state === LOCK_NOT_AVAILABLE;
+        const tooSlow = (state === STATEMENT_TIMEOUT || locked) && batch.length > 1;
+        const again =
+          isDatabaseUnavailable(error) || (state !== null && !tooSlow && !REFUSED_DATA.test(state));
         this.#logger.warn({ event: 'record.failed', count: batch.length, again, err: error });
-        if (!again) {
-          this.#cutOffBatches.delete(batch);
-          return this.#split(batch, error);
-        }
+        // Outcomes are worth more than what they teach, and most locks are of the row that would learn it.
+        if (locked && batch.some(({ lesson }) => lesson !== null))
+          return this.#write(batch.map(withoutLesson));
+        if (!again) return this.#split(batch, error);
         await delay(Math.min(BACKOFF_MAX_MS, 50 * 2 ** failures));
       }
     }
@@ -188,6 +186,10 @@ export class Recorder {
 }
 
 const UNRECORDABLE = 'unrecordable';
+
+function withoutLesson(settled: SettledAttempt): SettledAttempt {
+  return { ...settled, lesson: null };
+}
 
 /** The same attempt and outcome, without the parts that came from the receiver. */
 function withoutOddParts(settled: SettledAttempt): SettledAttempt {

@@ -191,4 +191,25 @@ describe('the ready endpoints', () => {
     ).toEqual(['a0', 'a1', 'b0']);
     expect(ready.size).toBe(3);
   });
+
+  it('[row 41] let a hold outlast a wait for a token, and keep one entry for a wait that is asked for all the time', () => {
+    const ready = new ReadyEndpoints();
+    see(ready, 'a', 'a0');
+    const [quota] = ready.choose(room(2));
+    const limited = found(quota!, { standing: 'limited', allowed: 0, waitMs: 50 });
+    ready.settle(limited, { count: 0, lastDueAtMs: 0 }, AT);
+    ready.hold({ tenantId: 'a', endpointId: 'a0' }, 60_000, NOW);
+    ready.wake(NOW + 59_999);
+    expect([ready.size, ready.nextAtMs]).toEqual([0, NOW + 60_000]);
+    ready.wake(NOW + 60_000);
+    expect(ready.size).toBe(1);
+    for (let second = 1; second < 10_000; second += 1) {
+      const nowMs = NOW + 60_000 + second * 1_000;
+      const [again] = ready.choose(room(2));
+      const waiting = found(again!, { standing: 'waiting', allowed: 0, waitMs: 3_600_000 });
+      ready.settle(waiting, { count: 0, lastDueAtMs: 0 }, { nowMs, slackMs: 1_000 });
+      ready.see({ tenantId: 'a', endpointId: 'a0' }, null, nowMs + 1_000);
+    }
+    expect(ready.waitEntries).toBeLessThan(2_000);
+  });
 });

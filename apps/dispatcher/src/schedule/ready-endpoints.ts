@@ -10,6 +10,12 @@ interface ReadyEndpoint extends EndpointRef {
   deep: boolean;
 }
 
+interface Waiting {
+  readonly endpoint: ReadyEndpoint;
+  readonly askedAtMs: number;
+  readonly untilMs: number;
+}
+
 /** Room left for a choice. */
 export interface Room {
   readonly fast: number;
@@ -28,6 +34,7 @@ const ENDPOINTS_PER_CLAIM = 128;
 const DEEP_QUOTA = 16;
 /** An endpoint that had to wait is not asked for again by hints for so long: a thousand a second may name an open circuit. */
 const ASK_AGAIN_MS = 1_000;
+const STALE_ENTRIES_MAX = 1_024;
 
 /**
  * The endpoints known to have due work, in fair order. An endpoint comes in by a hint, by discovery or by the sweep,
@@ -42,14 +49,19 @@ const ASK_AGAIN_MS = 1_000;
  */
 export class ReadyEndpoints {
   readonly #tenants = new Map<string, Map<string, ReadyEndpoint>>();
-  readonly #waiting = new Map<string, { readonly endpoint: ReadyEndpoint; readonly askedAtMs: number }>();
-  readonly #later = new Later<string>();
+  readonly #waiting = new Map<string, Waiting>();
+  #later = new Later<string>();
   #round = 0;
   #size = 0;
 
   /** Endpoints that may be chosen now. */
   get size(): number {
     return this.#size;
+  }
+
+  /** Entries kept for what waits, stale ones included. */
+  get waitEntries(): number {
+    return this.#later.size;
   }
 
   /** When the first of the waiting may be asked for again; infinite when none waits. */
@@ -85,7 +97,10 @@ export class ReadyEndpoints {
    * later, and until then a claim would take the next delivery.
    */
   hold({ tenantId, endpointId }: EndpointRef, holdMs: number, nowMs: number): void {
-    if (this.#waiting.has(endpointId)) return;
+    const waits = this.#waiting.get(endpointId);
+    // It may wait for a token that comes sooner.
+    if (waits !== undefined)
+      return this.#wait(waits.endpoint, Math.max(holdMs, waits.untilMs - nowMs), nowMs);
     const known = this.#tenants.get(tenantId)?.get(endpointId);
     if (known !== undefined) this.#remove(known);
     const fresh = { tenantId, endpointId, watermarkMs: 0, seenInRound: this.#round, deep: false };
@@ -99,7 +114,11 @@ export class ReadyEndpoints {
 
   /** Lets those come back whose time has come. */
   wake(nowMs: number): void {
-    for (let id = this.#later.take(nowMs); id !== undefined; id = this.#later.take(nowMs)) this.askAnew(id);
+    for (let id = this.#later.take(nowMs); id !== undefined; id = this.#later.take(nowMs)) {
+      const waits = this.#waiting.get(id);
+      // Of an older wait, and that one has become longer since.
+      if (waits !== undefined && waits.untilMs <= nowMs) this.#return(id);
+    }
   }
 
   /**
@@ -153,8 +172,16 @@ export class ReadyEndpoints {
   }
 
   #wait(endpoint: ReadyEndpoint, waitMs: number, nowMs: number): void {
-    this.#waiting.set(endpoint.endpointId, { endpoint, askedAtMs: nowMs });
-    this.#later.add(nowMs + Math.max(1, waitMs), endpoint.endpointId);
+    const untilMs = nowMs + Math.max(1, waitMs);
+    this.#waiting.set(endpoint.endpointId, { endpoint, askedAtMs: nowMs, untilMs });
+    this.#later.add(untilMs, endpoint.endpointId);
+    // What waits for an hour and is asked for each second leaves an entry each time: 58 MB for 200 endpoints.
+    if (this.#later.size > 2 * this.#waiting.size + STALE_ENTRIES_MAX) this.#forgetStaleEntries();
+  }
+
+  #forgetStaleEntries(): void {
+    this.#later = new Later();
+    for (const [endpointId, { untilMs }] of this.#waiting) this.#later.add(untilMs, endpointId);
   }
 
   #return(endpointId: string): void {

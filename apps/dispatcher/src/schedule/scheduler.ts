@@ -18,6 +18,8 @@ import { WakeUp } from './wake-up.js';
 export interface SchedulerSettings extends SlotSettings {
   readonly leaseMs: number;
   readonly pollMs: number;
+  /** Failures in a row that open a circuit; 0 for none. */
+  readonly circuitFailures: number;
 }
 
 export interface SchedulerParts {
@@ -196,6 +198,7 @@ export class Scheduler {
       claimToken: randomUUID(),
       leaseMs: settings.leaseMs,
       replicas: this.#inFlight.replicas,
+      circuitFailures: settings.circuitFailures,
     }).finally(() => this.#pace(performance.now() - askedAtMs));
     this.#settle(claim);
     if (this.#stopping) {

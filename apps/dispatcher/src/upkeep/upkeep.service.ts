@@ -73,10 +73,10 @@ export class UpkeepService implements OnApplicationBootstrap {
   reap(): Promise<void> {
     return this.#once('reap', async () => {
       const { db, recorder, retry } = this.engine;
-      if (recorder.cutOff) return;
-      const { lapsed, expired, next } = await reapStep(db, this.#reapPlace, retry, Math.random);
-      this.#reapPlace = next;
-      if (expired > 0) this.engine.logger.warn({ event: 'delivery.expired', count: expired });
+      const step = await reapStep(db, this.#reapPlace, retry, Math.random);
+      this.#reapPlace = step.next;
+      if (step.expired > 0) this.engine.logger.warn({ event: 'delivery.expired', count: step.expired });
+      const lapsed = step.lapsed.filter(({ deliveryId }) => !recorder.holds(deliveryId));
       if (lapsed.length === 0) return;
       // Awaited, or each tick would find the same claims again while the database is slow to record them.
       await recorder.record(lapsed);
