@@ -52,7 +52,7 @@ describe('subscription entries', () => {
   it.each(['waybill.*', 'waybill.*.x', 'waybill.endpoint.disabld', 'waybill.x', 'waybill.endpoint.*'])(
     'refuses %j, which no operator event is called, and lists those there are',
     (entry) => {
-      const reason = `${entry} is no event of Waybill's, which are subscribed to by name: waybill.endpoint.disabled, waybill.endpoint.recovered, waybill.delivery.dead`;
+      const reason = `must be one of waybill.endpoint.disabled, waybill.endpoint.recovered, waybill.delivery.dead under waybill., not ${entry}`;
       expect(readEventTypes(['a', entry])).toEqual({ ok: false, index: 1, reason });
     },
   );

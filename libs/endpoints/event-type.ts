@@ -51,5 +51,5 @@ function faultOf(entry: string): string | null {
     return `must be dot-separated segments, each [A-Za-z0-9_-] or *, of at most ${EVENT_TYPE_CHARACTERS_MAX} characters`;
   }
   if (!entry.startsWith(OPERATOR_PREFIX) || OPERATOR_EVENT_TYPES.includes(entry)) return null;
-  return `${entry} is no event of Waybill's, which are subscribed to by name: ${OPERATOR_EVENT_TYPES.join(', ')}`;
+  return `must be one of ${OPERATOR_EVENT_TYPES.join(', ')} under ${OPERATOR_PREFIX}, not ${entry}`;
 }
