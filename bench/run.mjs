@@ -24,6 +24,7 @@ onStopSignal(() => {
   interrupted = true;
   void cleanUp().finally(() => process.exit(130));
 });
+if (options.smoke) console.log('A smoke run: it shows that the benches run. Its figures measure nothing.');
 try {
   for (const name of options.names) await run(name);
 } catch (error) {
@@ -47,7 +48,7 @@ async function run(name) {
     absolute: mapValues(result.absolute, round),
   };
   printTable(
-    `${name}: ratios and figures`,
+    `${name}: ratios and figures${options.smoke ? ' (smoke: these measure nothing)' : ''}`,
     Object.entries({ ...report.ratios, ...report.absolute }).map(([what, value]) => ({ what, value })),
   );
   if (!options.smoke) await closePostgres();

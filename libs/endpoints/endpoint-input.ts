@@ -21,14 +21,11 @@ export function acceptSecret(given: string | undefined): string {
   throw refuseField('secret', `must be well formed: ${verdict.reason}`);
 }
 
-/** The subscription entries to store; throws `validation_failed` for a malformed list. */
+/** The subscription entries to store; throws `validation_failed`, naming the entry, for one that cannot be. */
 export function acceptEventTypes(asked: readonly string[] | null): readonly string[] {
-  const entries = readEventTypes(asked);
-  if (entries !== null) return entries;
-  throw refuseField(
-    'event_types',
-    'must be at most 100 entries of dot-separated segments, each [A-Za-z0-9_-] or *; waybill. events by name only',
-  );
+  const verdict = readEventTypes(asked);
+  if (verdict.ok) return verdict.entries;
+  throw refuseField(verdict.index === null ? 'event_types' : `event_types[${verdict.index}]`, verdict.reason);
 }
 
 /** Throws `validation_failed` for a description that is too long or holds control characters. */

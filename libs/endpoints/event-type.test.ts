@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { isEventType, readEventTypes } from './event-type.js';
+import { isEventType, OPERATOR_EVENT_TYPES, readEventTypes } from './event-type.js';
+
+const ok = (entries: readonly string[]) => ({ ok: true, entries });
 
 describe('event types', () => {
   it.each(['a', 'order.created', 'A-b_9.c', 'x'.repeat(256), 'waybills.a', 'waybill'])('takes %s', (text) => {
@@ -27,32 +29,41 @@ describe('event types', () => {
 
 describe('subscription entries', () => {
   it('[row 66] reads null, an empty list and a star as everything', () => {
-    for (const asked of [null, [], ['*'], ['a', '*']]) expect(readEventTypes(asked)).toEqual(['*']);
+    for (const asked of [null, [], ['*'], ['a', '*']]) expect(readEventTypes(asked)).toEqual(ok(['*']));
   });
 
   it('keeps entries as they are, in order, without repeats', () => {
-    expect(readEventTypes(['payment.*', 'a.*.c', 'Order.created', 'payment.*'])).toEqual([
-      'payment.*',
-      'a.*.c',
-      'Order.created',
-    ]);
+    expect(readEventTypes(['payment.*', 'a.*.c', 'Order.created', 'payment.*'])).toEqual(
+      ok(['payment.*', 'a.*.c', 'Order.created']),
+    );
   });
 
-  it.each(['pay*', 'a.**', '', 'a.', 'a b', 'waybill.*', 'waybill.*.x', 'x'.repeat(257)])(
-    'refuses %j',
+  it.each(['pay*', 'a.**', '', 'a.', 'a b', 'x'.repeat(257)])('refuses %j, and says where', (entry) => {
+    const reason = expect.stringMatching(/^must be dot-separated segments/);
+    expect(readEventTypes([entry])).toEqual({ ok: false, index: 0, reason });
+    expect(readEventTypes(['*', entry])).toEqual({ ok: false, index: 1, reason });
+  });
+
+  it('takes the operator events by their literal names', () => {
+    expect(readEventTypes(OPERATOR_EVENT_TYPES)).toEqual(ok(OPERATOR_EVENT_TYPES));
+    expect(OPERATOR_EVENT_TYPES).toHaveLength(3);
+  });
+
+  it.each(['waybill.*', 'waybill.*.x', 'waybill.endpoint.disabld', 'waybill.x', 'waybill.endpoint.*'])(
+    'refuses %j, which no operator event is called, and lists those there are',
     (entry) => {
-      expect(readEventTypes([entry])).toBeNull();
-      expect(readEventTypes(['*', entry])).toBeNull();
+      const reason = `must be one of waybill.endpoint.disabled, waybill.endpoint.recovered, waybill.delivery.dead under waybill., not ${entry}`;
+      expect(readEventTypes(['a', entry])).toEqual({ ok: false, index: 1, reason });
     },
   );
 
-  it('takes an operator event by its literal name', () => {
-    expect(readEventTypes(['waybill.endpoint.disabled'])).toEqual(['waybill.endpoint.disabled']);
-  });
-
   it('takes 100 entries and refuses 101', () => {
     const entries = Array.from({ length: 101 }, (_, index) => `type.n${index}`);
-    expect(readEventTypes(entries.slice(1))).toHaveLength(100);
-    expect(readEventTypes(entries)).toBeNull();
+    expect(readEventTypes(entries.slice(1))).toEqual(ok(entries.slice(1)));
+    expect(readEventTypes(entries)).toEqual({
+      ok: false,
+      index: null,
+      reason: 'must be at most 100 entries',
+    });
   });
 });

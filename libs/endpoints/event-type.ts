@@ -7,6 +7,13 @@ export const EVENT_TYPE_CHARACTERS_MAX = 256;
 /** Entries in one endpoint's subscription. */
 export const SUBSCRIPTION_ENTRIES_MAX = 100;
 
+/** What Waybill tells of endpoints and deliveries, as events for whoever subscribes to them by these names. */
+export const OPERATOR_EVENT_TYPES: readonly string[] = [
+  'waybill.endpoint.disabled',
+  'waybill.endpoint.recovered',
+  'waybill.delivery.dead',
+];
+
 const EVENT_TYPE = /^[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*$/;
 const ENTRY = /^(?:\*|[A-Za-z0-9_-]+)(?:\.(?:\*|[A-Za-z0-9_-]+))*$/;
 
@@ -17,22 +24,32 @@ export function isEventType(text: string): boolean {
   );
 }
 
+/** The entries to store, or where and why they cannot be stored. */
+export type EventTypesVerdict =
+  | { readonly ok: true; readonly entries: readonly string[] }
+  | { readonly ok: false; readonly index: number | null; readonly reason: string };
+
 /**
- * The entries to store for what a caller asked for, without repeats, or null when one is malformed. Null, an empty
- * list and `*` all mean every event type but the operator's, which are only ever matched by their literal names.
+ * The entries to store for what a caller asked for, without repeats, or the first that is wrong. Null, an empty list
+ * and `*` all mean every event type but the operator's, which are only ever matched by their literal names.
  */
-export function readEventTypes(asked: readonly string[] | null): readonly string[] | null {
-  if (asked === null || asked.length === 0 || asked.includes('*')) {
-    return asked === null || readable(asked) ? ['*'] : null;
+export function readEventTypes(asked: readonly string[] | null): EventTypesVerdict {
+  const entries = asked ?? [];
+  if (entries.length > SUBSCRIPTION_ENTRIES_MAX) {
+    return { ok: false, index: null, reason: `must be at most ${SUBSCRIPTION_ENTRIES_MAX} entries` };
   }
-  return readable(asked) ? [...new Set(asked)] : null;
+  for (const [index, entry] of entries.entries()) {
+    const reason = faultOf(entry);
+    if (reason !== null) return { ok: false, index, reason };
+  }
+  const all = entries.length === 0 || entries.includes('*');
+  return { ok: true, entries: all ? ['*'] : [...new Set(entries)] };
 }
 
-function readable(entries: readonly string[]): boolean {
-  return entries.length <= SUBSCRIPTION_ENTRIES_MAX && entries.every(isEntry);
-}
-
-function isEntry(text: string): boolean {
-  if (text.length > EVENT_TYPE_CHARACTERS_MAX || !ENTRY.test(text)) return false;
-  return !(text.startsWith(OPERATOR_PREFIX) && text.includes('*'));
+function faultOf(entry: string): string | null {
+  if (entry.length > EVENT_TYPE_CHARACTERS_MAX || !ENTRY.test(entry)) {
+    return `must be dot-separated segments, each [A-Za-z0-9_-] or *, of at most ${EVENT_TYPE_CHARACTERS_MAX} characters`;
+  }
+  if (!entry.startsWith(OPERATOR_PREFIX) || OPERATOR_EVENT_TYPES.includes(entry)) return null;
+  return `must be one of ${OPERATOR_EVENT_TYPES.join(', ')} under ${OPERATOR_PREFIX}, not ${entry}`;
 }

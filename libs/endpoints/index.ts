@@ -5,8 +5,10 @@ export { Endpoint, ENDPOINT_STATUSES, type DisabledReason, type EndpointStatus }
 export {
   EVENT_TYPE_CHARACTERS_MAX,
   isEventType,
+  OPERATOR_EVENT_TYPES,
   OPERATOR_PREFIX,
   readEventTypes,
+  type EventTypesVerdict,
   SUBSCRIPTION_ENTRIES_MAX,
 } from './event-type.js';
 export { measureEndpoints, type EndpointCounts } from './measure-endpoints.js';

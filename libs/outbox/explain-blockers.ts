@@ -71,7 +71,7 @@ const DISABLED = {
 } as const;
 
 /** What ends by itself at a known time. */
-export function findWaits(standing: DeliveryStanding): Blocker[] {
+export function findWaits(standing: DeliveryStanding, circuitFailures: number): Blocker[] {
   const { circuit, endpoint, queued, readAt } = standing;
   const found: Blocker[] = [];
   const { heldUntil, openUntil, probeUntil } = circuit;
@@ -85,7 +85,7 @@ export function findWaits(standing: DeliveryStanding): Blocker[] {
         'The probe succeeds and the circuit closes; if it fails, the circuit stays open for another while.',
     });
   } else if (circuit.open && openUntil !== null) {
-    const failures = `${circuit.consecutiveFailures} failures in a row`;
+    const failures = openedBy(standing, circuitFailures);
     found.push({
       code: 'circuit_open',
       detail:
@@ -108,7 +108,15 @@ export function findWaits(standing: DeliveryStanding): Blocker[] {
   return found;
 }
 
-function notYetDue({ attemptCount, lastAttempt, notBefore, readAt }: DeliveryStanding, dueAt: Date): Blocker {
+/** A circuit below its threshold of failures in a row was opened by its ratio. */
+function openedBy({ circuit, endpoint }: DeliveryStanding, circuitFailures: number): string {
+  const inRow = circuit.consecutiveFailures;
+  if (inRow < (endpoint.circuitFailures ?? circuitFailures)) return 'too many of its attempts failed';
+  return `${countOf(inRow, 'failure')} in a row`;
+}
+
+function notYetDue(standing: DeliveryStanding, dueAt: Date): Blocker {
+  const { attemptCount, circuit, lastAttempt, notBefore, readAt } = standing;
   const movesWhen = 'Its time comes.';
   if (attemptCount === 0 && notBefore !== null && notBefore.getTime() === dueAt.getTime()) {
     const detail = `The event was published with a not_before of ${when(dueAt, readAt)}.`;
@@ -118,9 +126,12 @@ function notYetDue({ attemptCount, lastAttempt, notBefore, readAt }: DeliverySta
     lastAttempt?.outcome === 'succeeded' || lastAttempt === null
       ? ''
       : `Attempt ${lastAttempt.number} failed (${lastAttempt.statusCode ?? lastAttempt.errorKind ?? 'no answer'}). `;
+  // Both are counted from the record of the same attempt.
+  const asked =
+    circuit.heldUntil?.getTime() === dueAt.getTime() ? 'As it asked with Retry-After, the' : 'The';
   return {
     code: 'scheduled',
-    detail: `${failure}The next attempt is due at ${when(dueAt, readAt)}.`,
+    detail: `${failure}${asked} next attempt is due at ${when(dueAt, readAt)}.`,
     until: dueAt,
     movesWhen,
   };
@@ -128,7 +139,8 @@ function notYetDue({ attemptCount, lastAttempt, notBefore, readAt }: DeliverySta
 
 /** What keeps a delivery that is due and not held from the very next claim. */
 export function findLimits(standing: DeliveryStanding): Blocker[] {
-  return [...rateLimit(standing), ...reachedCaps(standing), ...recovery(standing)];
+  // A recovering endpoint has a lower cap for the time being: the recovery is why it is reached.
+  return [...rateLimit(standing), ...recovery(standing), ...reachedCaps(standing)];
 }
 
 function rateLimit({ endpoint, tokens, queued, readAt }: DeliveryStanding): Blocker[] {
@@ -144,7 +156,7 @@ function rateLimit({ endpoint, tokens, queued, readAt }: DeliveryStanding): Bloc
   return [
     {
       code: 'rate_limited',
-      detail: `The endpoint takes ${rate} requests a second, and ${countAhead(queued.ahead)} ahead of it: not before ${when(until, readAt)}.`,
+      detail: `The endpoint takes ${countOf(rate, 'request')} a second, and ${countAhead(queued.ahead)} ahead of it: not before ${when(until, readAt)}.`,
       until,
       movesWhen: 'Its turn comes at that rate, or the rate is raised.',
     },
@@ -152,7 +164,8 @@ function rateLimit({ endpoint, tokens, queued, readAt }: DeliveryStanding): Bloc
 }
 
 /** A cap blocks when no living dispatcher has room; each says which caps it has reached. */
-function reachedCaps({ dispatchers, endpoint }: DeliveryStanding): Blocker[] {
+function reachedCaps(standing: DeliveryStanding): Blocker[] {
+  const { dispatchers, endpoint } = standing;
   const { living, withRoom, atEndpointCap, atTenantCap, fullSlots } = dispatchers;
   if (living === 0 || withRoom > 0) return [];
   const found: Blocker[] = [];
@@ -160,30 +173,50 @@ function reachedCaps({ dispatchers, endpoint }: DeliveryStanding): Blocker[] {
     if (count === 0) return;
     found.push({
       code,
-      detail: `${detail} (${count} of ${living} dispatchers).`,
+      detail: `${detail} (${count} of ${countOf(living, 'dispatcher')}).`,
       until: null,
       movesWhen: 'An attempt that is under way ends.',
     });
   };
-  const cap = endpoint.concurrency === null ? 'of' : `of ${endpoint.concurrency}`;
-  add('endpoint_at_cap', atEndpointCap, `The endpoint has reached its cap ${cap} requests in flight`);
-  add('tenant_at_cap', atTenantCap, 'The tenant has reached its share of requests in flight');
+  const cap =
+    endpoint.concurrency === null || recoversUntil(standing) !== null
+      ? 'requests'
+      : countOf(endpoint.concurrency, 'request');
+  add('endpoint_at_cap', atEndpointCap, `The endpoint has reached its cap of ${cap} in flight`);
+  add(
+    'tenant_at_cap',
+    atTenantCap,
+    'The tenant has reached what it may hold of requests in flight: its share of the fast lane ' +
+      '(WAYBILL_TENANT_CONCURRENCY), or a quarter of the slow lane (WAYBILL_SLOW_CONCURRENCY)',
+  );
   add('dispatcher_slots_full', fullSlots, 'All of the dispatcher’s slots are taken');
   return found;
 }
 
-function recovery({ circuit, queued, readAt }: DeliveryStanding): Blocker[] {
-  if (circuit.closedAt === null || circuit.open || queued === null || queued.ahead === 0) return [];
-  const until = new Date(circuit.closedAt.getTime() + RECOVERY_MS);
-  if (until <= readAt) return [];
+function recovery(standing: DeliveryStanding): Blocker[] {
+  const { circuit, dispatchers, queued, readAt } = standing;
+  const until = recoversUntil(standing);
+  const capped = dispatchers.withRoom === 0 && dispatchers.atEndpointCap > 0;
+  if (until === null || queued === null || (queued.ahead === 0 && !capped)) return [];
   return [
     {
       code: 'endpoint_recovering',
-      detail: `The endpoint's circuit closed at ${when(circuit.closedAt, readAt)}, and its backlog drains at a pace that doubles each second; ${countAhead(queued.ahead)} ahead of it.`,
+      detail: `The endpoint's circuit closed at ${when(circuit.closedAt!, readAt)}, and its backlog drains at a pace that doubles each second; ${countAhead(queued.ahead)} ahead of it.`,
       until,
       movesWhen: 'Its turn comes.',
     },
   ];
+}
+
+function recoversUntil({ circuit, readAt }: DeliveryStanding): Date | null {
+  if (circuit.closedAt === null || circuit.open) return null;
+  const until = new Date(circuit.closedAt.getTime() + RECOVERY_MS);
+  return until > readAt ? until : null;
+}
+
+/** A number with the word for what is counted. */
+export function countOf(count: number, word: string): string {
+  return `${count} ${word}${count === 1 ? '' : 's'}`;
 }
 
 /** How many deliveries are ahead, with its verb. */
@@ -194,10 +227,11 @@ export function countAhead(ahead: number): string {
 
 /** A time as a person on call reads it: the clock's, and how far away that is. */
 export function when(at: Date, now: Date): string {
-  const seconds = Math.round((at.getTime() - now.getTime()) / 1000);
-  const distance = distanceOf(Math.abs(seconds));
+  const awayMs = at.getTime() - now.getTime();
+  const seconds = Math.round(Math.abs(awayMs) / 1000);
   const clock = `${at.toISOString().slice(0, 19)}Z`;
-  return seconds < 0 ? `${clock} (${distance} ago)` : `${clock} (in ${distance})`;
+  if (awayMs > 0) return `${clock} (in ${distanceOf(Math.max(seconds, 1))})`;
+  return seconds === 0 ? `${clock} (just now)` : `${clock} (${distanceOf(seconds)} ago)`;
 }
 
 function distanceOf(seconds: number): string {

@@ -27,6 +27,7 @@ const DUE: DeliveryStanding = {
     deleted: false,
     ratePerSecond: null,
     concurrency: null,
+    circuitFailures: null,
   },
   circuit: {
     open: false,
@@ -78,7 +79,7 @@ const ended = (
 });
 
 const explain = (facts: Partial<DeliveryStanding>) =>
-  explainDelivery({ ...DUE, ...facts }, { pollMs: 1_000 });
+  explainDelivery({ ...DUE, ...facts }, { pollMs: 1_000, circuitFailures: 5 });
 
 interface Case {
   readonly facts: Partial<DeliveryStanding>;
@@ -86,6 +87,8 @@ interface Case {
   /** What the sentence must say. */
   readonly says: RegExp;
   readonly blockedBy?: readonly string[];
+  /** What the last of its details must say. */
+  readonly details?: RegExp;
   /** Seconds from now; null for a time that nobody knows. */
   readonly earliest: number | null;
 }
@@ -117,9 +120,21 @@ const CASES: Record<string, Case> = {
     earliest: null,
   },
   'that expired': {
-    facts: ended('dead', 'expired'),
+    facts: { ...ended('dead', 'expired'), expiresAt: inSeconds(-61) },
     reason: 'dead_expired',
-    says: /time had ended/,
+    says: /since its time had ended\. Only/,
+    earliest: null,
+  },
+  'whose next attempt would have come too late': {
+    facts: { ...ended('dead', 'expired'), expiresAt: inSeconds(30), attemptCount: 1 },
+    reason: 'dead_expired',
+    says: /after 1 attempt, since its next attempt would have come after its time ends at 2026-03-01T12:00:30Z \(in 30 s\)\. Only/,
+    earliest: null,
+  },
+  'that succeeded just now': {
+    facts: { ...ended('succeeded'), finishedAt: inSeconds(-0.4) },
+    reason: 'succeeded',
+    says: /^It succeeded at 2026-03-01T11:59:59Z \(just now\)/,
     earliest: null,
   },
   'that could not be sent': {
@@ -227,6 +242,22 @@ const CASES: Record<string, Case> = {
     says: /after 5 failures in a row, until 2026-03-01T12:00:30Z \(in 30 s\)\. It moves when one delivery, sent as a probe/,
     earliest: 30,
   },
+  'behind a circuit that one failure opened': {
+    facts: {
+      state: 'held',
+      circuit: { ...OPEN, consecutiveFailures: 1, openUntil: inSeconds(0.2) },
+      ...endpoint({ circuitFailures: 1 }),
+    },
+    reason: 'circuit_open',
+    says: /is open after 1 failure in a row, until 2026-03-01T12:00:00Z \(in 1 s\)/,
+    earliest: 0.2,
+  },
+  'behind a circuit that its ratio opened': {
+    facts: { state: 'held', circuit: { ...OPEN, consecutiveFailures: 4 } },
+    reason: 'circuit_open',
+    says: /is open after too many of its attempts failed, until/,
+    earliest: 30,
+  },
   'behind an open circuit whose probe is due': {
     facts: { state: 'held', circuit: { ...OPEN, openUntil: inSeconds(-2) } },
     reason: 'circuit_open',
@@ -250,6 +281,20 @@ const CASES: Record<string, Case> = {
     reason: 'retry_after',
     says: /no request before 2026-03-01T12:01:30Z/,
     earliest: 90,
+  },
+  'whose retry was put off by Retry-After': {
+    facts: {
+      state: 'held',
+      attemptCount: 3,
+      lastAttempt: { ...FAILED_ATTEMPT, statusCode: 429 },
+      ...circuit({ heldUntil: LATER.dueAt }),
+      ...queued(LATER),
+    },
+    reason: 'retry_after',
+    says: /asked with Retry-After for no request before 2026-03-01T12:10:00Z .*Besides: scheduled\./,
+    blockedBy: ['retry_after', 'scheduled'],
+    details: /^Attempt 3 failed \(429\)\. As it asked with Retry-After, the next attempt is due at/,
+    earliest: 600,
   },
   'after a Retry-After that is over': {
     facts: circuit({ heldUntil: inSeconds(-1) }),
@@ -295,6 +340,12 @@ const CASES: Record<string, Case> = {
     says: /takes 0\.5 requests a second, and 0 deliveries are ahead of it: not before 2026-03-01T12:00:01Z/,
     earliest: 1,
   },
+  'of a rate of one': {
+    facts: { ...endpoint({ ratePerSecond: 1 }), tokens: { left: 0, at: NOW } },
+    reason: 'rate_limited',
+    says: /takes 1 request a second, and/,
+    earliest: 1,
+  },
   'of a rate that leaves room': {
     facts: { ...endpoint({ ratePerSecond: 0.5 }), tokens: { left: 0, at: inSeconds(-2) } },
     reason: 'due',
@@ -313,10 +364,28 @@ const CASES: Record<string, Case> = {
     says: /has reached its cap of 4 requests in flight \(2 of 2 dispatchers\)/,
     earliest: null,
   },
+  'of an endpoint at its cap of one': {
+    facts: { ...endpoint({ concurrency: 1 }), ...dispatchers({ atEndpointCap: 1 }) },
+    reason: 'endpoint_at_cap',
+    says: /has reached its cap of 1 request in flight \(1 of 1 dispatcher\)/,
+    earliest: null,
+  },
+  'of a recovering endpoint, whose cap is low for that': {
+    facts: {
+      ...endpoint({ concurrency: 4 }),
+      ...circuit({ closedAt: inSeconds(-3) }),
+      ...dispatchers({ atEndpointCap: 1 }),
+    },
+    reason: 'endpoint_recovering',
+    says: /0 deliveries are ahead of it\. .*Besides: endpoint_at_cap\./,
+    blockedBy: ['endpoint_recovering', 'endpoint_at_cap'],
+    details: /its cap of requests in flight/,
+    earliest: null,
+  },
   'whose dispatchers have no room for different reasons': {
     facts: dispatchers({ living: 2, atTenantCap: 1, fullSlots: 1 }),
     reason: 'tenant_at_cap',
-    says: /Besides: dispatcher_slots_full\./,
+    says: /share of the fast lane \(WAYBILL_TENANT_CONCURRENCY\), or a quarter of the slow lane .*Besides: dispatcher_slots_full\./,
     blockedBy: ['tenant_at_cap', 'dispatcher_slots_full'],
     earliest: null,
   },
@@ -348,7 +417,7 @@ const CASES: Record<string, Case> = {
 
 describe.each(Object.entries(CASES))(
   'a delivery %s',
-  (_what, { facts, reason, says, blockedBy, earliest }) => {
+  (_what, { facts, reason, says, blockedBy, details, earliest }) => {
     it(`is explained by ${reason}, in words and with all that blocks it`, () => {
       const { summary, earliestAttemptAt, ...explanation } = explain(facts);
       expect(explanation.reason).toBe(reason);
@@ -357,6 +426,7 @@ describe.each(Object.entries(CASES))(
       const nothing = reason === 'due' || facts.finishedAt !== undefined;
       expect(codes).toEqual(blockedBy ?? (nothing ? [] : [reason]));
       expect(earliestAttemptAt).toEqual(earliest === null ? null : inSeconds(earliest));
+      expect(explanation.blockedBy.at(-1)?.detail ?? '').toMatch(details ?? '');
       for (const { detail, movesWhen } of explanation.blockedBy) {
         expect([detail, movesWhen]).toEqual([
           expect.stringMatching(/^[A-Z].*\.$/),

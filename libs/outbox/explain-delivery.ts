@@ -1,5 +1,6 @@
 import {
   countAhead,
+  countOf,
   findLimits,
   findObstacles,
   findWaits,
@@ -27,7 +28,7 @@ export interface Explanation {
 /** Tells from the facts why a delivery is where it is. Pure: the facts carry their own time. */
 export function explainDelivery(
   standing: DeliveryStanding,
-  { pollMs }: { readonly pollMs: number },
+  { pollMs, circuitFailures }: { readonly pollMs: number; readonly circuitFailures: number },
 ): Explanation {
   const ended = explainEnd(standing);
   if (ended !== null) return { ...ended, earliestAttemptAt: null, blockedBy: [] };
@@ -40,7 +41,7 @@ export function explainDelivery(
   if (standing.expiresAt <= standing.readAt) {
     return blocked(standing, [expiring(standing), ...obstacles]);
   }
-  const waits = findWaits(standing).toSorted((one, other) => untilMs(other) - untilMs(one));
+  const waits = findWaits(standing, circuitFailures).toSorted((one, other) => untilMs(other) - untilMs(one));
   if (obstacles.length + waits.length > 0) return blocked(standing, [...obstacles, ...waits]);
   const limits = findLimits(standing);
   if (limits.length > 0) return blocked(standing, limits);
@@ -145,10 +146,18 @@ const DEATHS: Readonly<Record<DeadReason, string>> = {
   gone: 'the receiver answered 410 Gone',
 };
 
+function causeOf({ expiresAt, finishedAt, readAt }: DeliveryStanding, reason: DeadReason): string {
+  // A delivery whose next attempt cannot come in time is not kept waiting for its end.
+  if (reason === 'expired' && finishedAt !== null && finishedAt < expiresAt) {
+    return `its next attempt would have come after its time ends at ${when(expiresAt, readAt)}`;
+  }
+  return DEATHS[reason];
+}
+
 function explainEnd(standing: DeliveryStanding): { reason: StandingReason; summary: string } | null {
   const { state, deadReason, attemptCount, endpoint, readAt } = standing;
   const at = when(standing.finishedAt ?? readAt, readAt);
-  const attempts = `${attemptCount} ${attemptCount === 1 ? 'attempt' : 'attempts'}`;
+  const attempts = countOf(attemptCount, 'attempt');
   const replay = endpoint.deleted
     ? 'Its endpoint was deleted: nothing moves it.'
     : 'Only a replay would send it again.';
@@ -159,7 +168,8 @@ function explainEnd(standing: DeliveryStanding): { reason: StandingReason; summa
     return { reason: state, summary: `It was cancelled at ${at}, after ${attempts}. ${replay}` };
   }
   if (state !== 'dead') return null;
-  const cause = deadReason === null ? 'for a reason that is no longer kept' : `since ${DEATHS[deadReason]}`;
+  const cause =
+    deadReason === null ? 'for a reason that is no longer kept' : `since ${causeOf(standing, deadReason)}`;
   return {
     reason: deadReason === null ? 'dead' : `dead_${deadReason}`,
     summary: `It died at ${at}, after ${attempts}, ${cause}.${lastOutcome(standing)} ${replay}`,

@@ -20,7 +20,13 @@ export { expireDeliveries } from './expire-deliveries.js';
 export { countQueueBlocks, findLapsedClaims, type LapsedClaim } from './find-lapsed-claims.js';
 export { giveBackDeliveries } from './give-back-deliveries.js';
 export { createHints, formatHint, HINT_CHANNEL, parseHint, type Hints } from './hints.js';
-export { dropReplica, keepReplica, type ReplicaState } from './keep-replica.js';
+export {
+  dropReplica,
+  keepReplica,
+  measureReplicas,
+  REPLICA_SILENT_MS,
+  type ReplicaState,
+} from './keep-replica.js';
 export { measureQueue, type QueueMeasure } from './measure-queue.js';
 export { IDEMPOTENCY_KEY_DAYS, purgeIdempotencyKeys } from './purge-idempotency-keys.js';
 export { readSigningSecrets, type LiveSecret } from './read-signing-secrets.js';

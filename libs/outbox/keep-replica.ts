@@ -47,6 +47,18 @@ export async function keepReplica(db: Queryable, id: string, state: ReplicaState
   return rows[0]!.living;
 }
 
+/** How many dispatchers live, and whether there is anything for them to deliver. */
+export async function measureReplicas(db: Queryable): Promise<{ living: number; isOwing: boolean }> {
+  const { rows } = await db.query<{ living: number; isOwing: boolean }>({
+    text: `
+      select count(*)::integer as "living", exists (select from waybill.delivery_queue) as "isOwing"
+      from waybill.replicas
+      where heartbeat_at > now() - $1 * interval '1 millisecond'`,
+    values: [REPLICA_SILENT_MS],
+  });
+  return rows[0]!;
+}
+
 /** Takes a dispatcher that stops out of the count at once. */
 export async function dropReplica(db: Queryable, id: string): Promise<void> {
   await db.query({ name: 'drop-replica', text: 'delete from waybill.replicas where id = $1', values: [id] });

@@ -16,7 +16,7 @@ select d.id, d.event_id, d.endpoint_id, ${SHOWN_STATE} as state,
   coalesce(q.attempt_count, d.attempt_count) as attempt_count, d.expires_at, d.finished_at,
   case when d.state = 'dead' then l.reason end as dead_reason,
   e.not_before, q.due_at, q.lease_until,
-  p.status, p.disabled_reason, p.deleted_at is not null as endpoint_deleted, p.rate_per_second, p.concurrency,
+  p.status, p.disabled_reason, p.deleted_at is not null as endpoint_deleted, p.rate_per_second, p.concurrency, p.circuit_failures,
   t.suspended_at is not null as tenant_suspended,
   coalesce(c.state = 'open' and p.circuit_failures is distinct from 0, false) as circuit_open,
   c.consecutive_failures, c.open_until, c.probe_until, c.held_until, c.closed_at,
@@ -80,6 +80,8 @@ export interface DeliveryStanding {
     readonly deleted: boolean;
     readonly ratePerSecond: number | null;
     readonly concurrency: number | null;
+    /** Failures in a row that open its circuit; null for the platform's. */
+    readonly circuitFailures: number | null;
   };
   readonly circuit: {
     readonly open: boolean;
@@ -122,6 +124,7 @@ interface StandingRow extends Omit<AttemptRow, 'number'> {
   endpoint_deleted: boolean;
   rate_per_second: number | null;
   concurrency: number | null;
+  circuit_failures: number | null;
   tenant_suspended: boolean;
   circuit_open: boolean;
   consecutive_failures: number | null;
@@ -169,6 +172,7 @@ function toStanding(row: StandingRow): DeliveryStanding {
       deleted: row.endpoint_deleted,
       ratePerSecond: row.rate_per_second,
       concurrency: row.concurrency,
+      circuitFailures: row.circuit_failures,
     },
     circuit: {
       open: row.circuit_open,

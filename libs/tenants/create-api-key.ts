@@ -2,7 +2,7 @@ import { AppError, newId, sqlState } from '#runtime';
 import { ApiKey } from './api-key.entity.js';
 import { assertName, type Repositories } from './create-tenant.js';
 import { digestKeyText, formatKeyText } from './key-text.js';
-import { isScope } from './scopes.js';
+import { isScope, SCOPES } from './scopes.js';
 
 export interface NewApiKey {
   readonly name: string;
@@ -22,7 +22,10 @@ export async function createApiKey(
   const unknown = scopes.filter((scope) => !isScope(scope));
   if (scopes.length === 0 || unknown.length > 0) {
     throw new AppError('validation_failed', 'A key has at least one scope, and known scopes only.', {
-      details: unknown.map((scope) => ({ field: 'scopes', reason: `unknown scope ${scope}` })),
+      details: unknown.map((scope) => ({
+        field: 'scopes',
+        reason: `unknown scope ${scope}, not one of ${SCOPES.join(', ')}`,
+      })),
     });
   }
   const id = newId();

@@ -48,6 +48,7 @@ function steps({ apiUrl, key, keyFile }, paint) {
     `     ${paint.cyan("  -H 'content-type: application/json' \\")}`,
     `     ${paint.cyan(`  -d '${payload}'`)}`,
     '',
+    ...(keyFile ? [`  ${paint.dim('npx waybill doctor examines it all, here, while it runs.')}`] : []),
     `  ${paint.dim('Ctrl-C stops everything; the data stays.')}`,
   ];
 }

@@ -373,6 +373,12 @@ describe('a body', () => {
       422,
       'validation_failed',
     ],
+    [
+      'an operator event that there is not',
+      { url: 'http://127.0.0.1/', event_types: ['a', 'waybill.endpoint.disabld'] },
+      422,
+      'validation_failed',
+    ],
     ['an id', { url: 'http://127.0.0.1/', id: `ep_${NOBODY}` }, 422, 'unknown_field'],
     ['a tenant', { url: 'http://127.0.0.1/', tenant_id: NOBODY, tenantId: NOBODY }, 422, 'unknown_field'],
     ['__proto__', '{"url":"http://127.0.0.1/","__proto__":{"status":"paused"}}', 422, 'unknown_field'],

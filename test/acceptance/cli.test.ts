@@ -1,11 +1,19 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { examine } from '../../apps/cli/src/doctor.js';
+import { migrate } from '#runtime';
 import { createClient } from '../support/api-client.js';
 import { bootApi, bootDispatcher, runCli, stopEverything } from '../support/apps.js';
 import { createEmptyDatabase, type TestDatabase } from '../support/database.js';
 import { BRISK, type ShownEndpoint, type ShownEvent } from '../support/platform.js';
 import { startReceiver } from '../support/receiver.js';
+
+const PLANT_OWED = `
+  insert into waybill.delivery_queue (tenant_id, event_id, endpoint_id, delivery_id, due_at, expires_at, payload_bytes)
+  values (gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), now(), now() + interval '1 day', 1)`;
 
 let database: TestDatabase;
 beforeEach(async () => {
@@ -89,15 +97,24 @@ describe('the command line', () => {
     expect([late.code, late.stderr]).toEqual([0, '']);
     expect(late.stdout).not.toMatch(/^(warn|fail)/m);
     expect(late.stdout).toMatch(/^ok +schema:/m);
+    expect(late.stdout).toMatch(/^ok +dispatchers: 1 alive/m);
     expect(late.stdout).toMatch(/^ok +endpoints: 1 endpoint\(s\), 0 circuit\(s\) open, 0 disabled/m);
 
     // The lease is made shorter than what an endpoint was allowed before.
     await database.pool.query('update waybill.endpoints set attempt_timeout_ms = 58001');
-    const findings = await examine({ DATABASE_URL: database.url });
-    expect(findings.at(-1)).toEqual({
+    const endpoints = async () => (await examine({ DATABASE_URL: database.url })).at(-1);
+    expect(await endpoints()).toEqual({
       check: 'endpoints',
       status: 'warn',
       message: expect.stringContaining('1 with a timeout over the 58000 ms'),
+    });
+    await database.pool.query(
+      `update waybill.endpoints set attempt_timeout_ms = null, status = 'disabled', disabled_reason = 'gone'`,
+    );
+    expect(await endpoints()).toEqual({
+      check: 'endpoints',
+      status: 'warn',
+      message: '1 endpoint(s), 0 circuit(s) open, 1 disabled by Waybill (1 gone, 0 failing)',
     });
     await receiver.close();
   });
@@ -113,18 +130,51 @@ describe('the command line', () => {
       ['tenant', 'create'],
       ['frobnicate'],
     ];
+    const said: string[] = [];
     for (const args of refused) {
       const { code, stdout, stderr } = await waybill(...args);
       expect([args, code, stdout]).toEqual([args, 1, '']);
       expect(stderr).not.toMatch(/\n\s+at |select |insert /);
       expect(stderr.trim()).not.toBe('');
+      said.push(stderr);
     }
     const { code, stderr } = await waybill('tenant', 'create', '--name', 'x'.repeat(201), '--json');
     expect(code).toBe(1);
     expect(JSON.parse(stderr)).toMatchObject({ error: { code: 'validation_failed' } });
-    const without = await runCli(['migrate'], {});
-    expect([without.code, without.stderr]).toEqual([1, expect.stringContaining('DATABASE_URL')]);
+    expect(said[0]).toContain('unknown scope everything, not one of events:read, events:write,');
+    const home = mkdtempSync(join(tmpdir(), 'waybill-home-'));
+    try {
+      const without = await runCli(['migrate'], { WAYBILL_HOME: home });
+      expect([without.code, without.stderr]).toEqual([1, expect.stringContaining('DATABASE_URL')]);
+      // As `npm start` leaves it there; the port is one that nobody listens on.
+      mkdirSync(join(home, 'postgres'));
+      writeFileSync(join(home, 'postgres', 'postmaster.pid'), ['1', home, '1', '1', ''].join('\n'));
+      writeFileSync(join(home, 'postgres.password'), 'secret\n');
+      const embedded = await runCli(['doctor'], { WAYBILL_HOME: home });
+      expect(embedded.stdout).toMatch(/^ok +config: .*\nfail database: .*127\.0\.0\.1:1/);
+      expect(embedded.stderr).toContain(
+        `the embedded database of \`npm start\` in ${join(home, 'postgres')}`,
+      );
+      expect(embedded.stderr + embedded.stdout).not.toContain('secret');
+    } finally {
+      rmSync(home, { recursive: true, force: true });
+    }
     const { rows } = await database.pool.query('select from waybill.api_keys');
     expect(rows).toEqual([]);
+  });
+
+  it('misses a dispatcher, the more so when something is owed', async () => {
+    await migrate(database.url);
+    const dispatchers = async () =>
+      (await examine({ DATABASE_URL: database.url })).find(({ check }) => check === 'dispatchers');
+    expect(await dispatchers()).toMatchObject({
+      status: 'warn',
+      message: expect.stringMatching(/^0 alive.*nothing is owed$/),
+    });
+    await database.pool.query(PLANT_OWED);
+    expect(await dispatchers()).toMatchObject({
+      status: 'fail',
+      message: expect.stringMatching(/not delivered$/),
+    });
   });
 });

@@ -56,7 +56,10 @@ async function queued(delivery: string): Promise<{ due: boolean; cycle: number; 
 function expectRefused(answer: ApiResponse<Record<string, unknown>>, state: string): void {
   expect([answer.status, answer.body['code']]).toEqual([409, 'delivery_not_replayable']);
   expect(answer.body['details']).toEqual([{ field: 'state', reason: state }]);
-  expect(answer.body['detail']).toContain(state);
+  const wayOut = state === 'in_progress' ? '' : ' To send it now, cancel it first, then replay it.';
+  expect(answer.body['detail']).toBe(
+    `The delivery is ${state}; only a finished one can be replayed.${wayOut}`,
+  );
 }
 
 describe('a delivery that spent its attempts', () => {

@@ -73,8 +73,8 @@ function addKey(program: Command, env: Environment): void {
       createApiKey(source, tenantId, { name: options.name, scopes }),
     );
     print(options, { id: formatId('api_key', made.id), key: made.key }, (result) => [
-      result.id,
-      result.key,
+      `Id:  ${result.id}`,
+      `Key: ${result.key}`,
       'The key is shown this once: only its digest is stored.',
     ]);
   });

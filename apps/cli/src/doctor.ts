@@ -1,10 +1,11 @@
-import { countPartitionDays, measureQueue } from '#outbox';
+import { countPartitionDays, measureQueue, measureReplicas, REPLICA_SILENT_MS } from '#outbox';
 import { AppError, assertSchemaRevision, readConfig, RECORD_MARGIN_MS, type Queryable } from '#runtime';
 import { openPool } from './with-source.js';
 
 /** One line of the doctor's report. */
 export interface Finding {
-  readonly check: 'config' | 'database' | 'schema' | 'partitions' | 'clock' | 'queue' | 'endpoints';
+  readonly check:
+    'config' | 'database' | 'schema' | 'partitions' | 'clock' | 'queue' | 'dispatchers' | 'endpoints';
   readonly status: 'ok' | 'warn' | 'fail';
   readonly message: string;
 }
@@ -31,9 +32,10 @@ export async function examine(env: Environment): Promise<readonly Finding[]> {
     if (schema.status === 'fail') return [config, database, schema, clock];
     const partitions = await ask('partitions', () => examinePartitions(pool));
     const queue = await ask('queue', () => examineQueue(pool));
-    if (config.status === 'fail') return [config, database, schema, partitions, clock, queue];
-    const endpoints = await ask('endpoints', () => examineEndpoints(pool, readConfig(env).leaseMs));
-    return [config, database, schema, partitions, clock, queue, endpoints];
+    const dispatchers = await ask('dispatchers', () => examineDispatchers(pool));
+    const most = [config, database, schema, partitions, clock, queue, dispatchers];
+    if (config.status === 'fail') return most;
+    return [...most, await ask('endpoints', () => examineEndpoints(pool, readConfig(env).leaseMs))];
   } finally {
     await pool.end();
   }
@@ -108,6 +110,15 @@ async function examineQueue(db: Queryable): Promise<Finding> {
   };
 }
 
+async function examineDispatchers(db: Queryable): Promise<Finding> {
+  const { living, isOwing } = await measureReplicas(db);
+  const message = `${living} alive, by a heartbeat in the last ${REPLICA_SILENT_MS / 1000} s`;
+  if (living > 0) return { check: 'dispatchers', status: 'ok', message };
+  return isOwing
+    ? { check: 'dispatchers', status: 'fail', message: `${message}: what is owed is not delivered` }
+    : { check: 'dispatchers', status: 'warn', message: `${message}; nothing is owed` };
+}
+
 /** A lease that was made shorter later may no longer hold what an endpoint was allowed. */
 async function examineEndpoints(db: Queryable, leaseMs: number): Promise<Finding> {
   // Loading it costs 150 ms of CPU, which every other command would pay too.
@@ -117,7 +128,8 @@ async function examineEndpoints(db: Queryable, leaseMs: number): Promise<Finding
   const message =
     `${total} endpoint(s), ${circuitsOpen} circuit(s) open, ${gone + failing} disabled by Waybill ` +
     `(${gone} gone, ${failing} failing)`;
-  if (tooSlow === 0) return { check: 'endpoints', status: 'ok', message };
+  const isTrouble = circuitsOpen + gone + failing > 0;
+  if (tooSlow === 0) return { check: 'endpoints', status: isTrouble ? 'warn' : 'ok', message };
   const fault = `${tooSlow} with a timeout over the ${timeoutMaxMs} ms that WAYBILL_LEASE_MS leaves an attempt`;
   return { check: 'endpoints', status: 'warn', message: `${message}; ${fault}` };
 }

@@ -2,10 +2,14 @@
 import 'reflect-metadata';
 import { createProgram } from './create-program.js';
 import { printFailure } from './output.js';
+import { withEmbeddedDatabase } from './with-embedded-database.js';
 
+const json = process.argv.includes('--json');
 try {
-  await createProgram(process.env).parseAsync();
+  // A program reads standard error as JSON, too.
+  const env = withEmbeddedDatabase(process.env, (line) => json || console.error(line));
+  await createProgram(env).parseAsync();
 } catch (error) {
-  printFailure({ json: process.argv.includes('--json') }, error);
+  printFailure({ json }, error);
   process.exitCode = 1;
 }

@@ -16,6 +16,7 @@ import { createInterface } from 'node:readline';
 import { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { findPostgresBinaries } from './binaries.js';
+import { findEmbeddedUrl } from './find-embedded-url.js';
 import { startEmbeddedPostgres, type EmbeddedPostgres } from './start-embedded-postgres.js';
 import { readPostmasterPid } from './postmaster-pid.js';
 import { findProcess } from './process-identity.js';
@@ -105,6 +106,7 @@ describe('startEmbeddedPostgres', () => {
     expect(await query(url, 'show unix_socket_directories')).toEqual([{ unix_socket_directories: '' }]);
     expect(await query(url, 'show listen_addresses')).toEqual([{ listen_addresses: '127.0.0.1' }]);
     expect(findProcess(pid)?.command).toContain('postgres');
+    expect(findEmbeddedUrl(dataDir)).toBe(url);
   });
 
   test('lets nobody in without the password, which only this user can read', async () => {
@@ -126,6 +128,7 @@ describe('startEmbeddedPostgres', () => {
     await Promise.all([first.stop(), first.stop()]);
     await first.stop();
     expect(findProcess(first.pid)).toBeNull();
+    expect(findEmbeddedUrl(dataDir)).toBeNull();
     const second = await start();
     expect(await query(second.url, 'select answer from kept')).toEqual([{ answer: 42 }]);
   });

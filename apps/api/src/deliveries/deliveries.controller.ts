@@ -7,6 +7,7 @@ import {
   readDelivery,
   readStanding,
   replayDelivery,
+  type DeliveryState,
 } from '#outbox';
 import { AppError, formatId, parseId } from '#runtime';
 import type { KeyHolder } from '#tenants';
@@ -53,7 +54,7 @@ export class DeliveriesController {
     const { readPool, config } = this.context;
     const standing = await readStanding(readPool, key.tenantId, parseId('delivery', id));
     if (standing === null) throw new AppError('delivery_not_found');
-    return explanationView(standing, explainDelivery(standing, { pollMs: config.pollMs }));
+    return explanationView(standing, explainDelivery(standing, config));
   }
 
   @Post(':id/cancel')
@@ -97,7 +98,7 @@ export class DeliveriesController {
     if (result.kind === 'not_replayable') {
       throw new AppError(
         'delivery_not_replayable',
-        `The delivery is ${result.state}; only a finished one can be replayed.`,
+        `The delivery is ${result.state}; only a finished one can be replayed.${sendNow(result.state)}`,
         {
           details: [{ field: 'state', reason: result.state }],
         },
@@ -123,4 +124,9 @@ export class DeliveriesController {
       attempts: delivery.attempts.map((attempt) => attemptView(delivery.id, attempt)),
     };
   }
+}
+
+function sendNow(state: DeliveryState): string {
+  const waits = state === 'pending' || state === 'failed';
+  return waits ? ' To send it now, cancel it first, then replay it.' : '';
 }
