@@ -8,6 +8,7 @@ create table waybill.announcements (
   event_id uuid,
   reason text,
   created_at timestamp with time zone not null,
+  constraint announcements_created_at_check CHECK (((created_at > '-infinity'::timestamp with time zone) AND (created_at < '9999-12-31 00:00:00+00'::timestamp with time zone))),
   constraint announcements_event_type_check CHECK ((event_type = ANY (ARRAY['waybill.endpoint.disabled'::text, 'waybill.endpoint.recovered'::text, 'waybill.delivery.dead'::text]))),
   constraint announcements_pkey PRIMARY KEY (tenant_id, event_type, subject_id)
 );
@@ -68,6 +69,7 @@ create table waybill.circuits (
   constraint circuits_check CHECK (((state = 'open'::text) = (open_until IS NOT NULL))),
   constraint circuits_check1 CHECK (((probe_token IS NULL) = (probe_until IS NULL))),
   constraint circuits_check2 CHECK (((probe_token IS NULL) OR (state = 'open'::text))),
+  constraint circuits_check3 CHECK (((open_until < '9999-12-31 00:00:00+00'::timestamp with time zone) AND (held_until < '9999-12-31 00:00:00+00'::timestamp with time zone) AND (closed_at < '9999-12-31 00:00:00+00'::timestamp with time zone))),
   constraint circuits_consecutive_failures_check CHECK ((consecutive_failures >= 0)),
   constraint circuits_pkey PRIMARY KEY (tenant_id, endpoint_id),
   constraint circuits_state_check CHECK ((state = ANY (ARRAY['closed'::text, 'open'::text])))
@@ -106,6 +108,7 @@ create table waybill.deliveries (
   constraint deliveries_attempt_count_check CHECK ((attempt_count >= 0)),
   constraint deliveries_check CHECK (((cycle_attempt_count >= 0) AND (cycle_attempt_count <= attempt_count))),
   constraint deliveries_check1 CHECK (((state = ANY (ARRAY['succeeded'::text, 'dead'::text, 'cancelled'::text])) = (finished_at IS NOT NULL))),
+  constraint deliveries_expires_check CHECK (((expires_at > '-infinity'::timestamp with time zone) AND (expires_at < '9999-12-31 00:00:00+00'::timestamp with time zone))),
   constraint deliveries_pkey PRIMARY KEY (tenant_id, event_id, endpoint_id),
   constraint deliveries_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'failed'::text, 'succeeded'::text, 'dead'::text, 'cancelled'::text])))
 ) partition by RANGE (event_id);
@@ -125,7 +128,8 @@ create table waybill.delivery_queue (
   payload_bytes integer not null,
   constraint delivery_queue_check CHECK (((lease_until IS NULL) = (claim_token IS NULL))),
   constraint delivery_queue_counts_check CHECK (((attempt_count >= 0) AND ((cycle_attempt_count >= 0) AND (cycle_attempt_count <= attempt_count)))),
-  constraint delivery_queue_pkey PRIMARY KEY (tenant_id, event_id, endpoint_id)
+  constraint delivery_queue_pkey PRIMARY KEY (tenant_id, event_id, endpoint_id),
+  constraint delivery_queue_times_check CHECK (((due_at > '-infinity'::timestamp with time zone) AND (due_at < '9999-12-31 00:00:00+00'::timestamp with time zone) AND (expires_at > '-infinity'::timestamp with time zone) AND (expires_at < '9999-12-31 00:00:00+00'::timestamp with time zone)))
 ) with (fillfactor=50, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=20000, autovacuum_vacuum_cost_delay=0, vacuum_truncate=false);
 CREATE INDEX delivery_queue_claim ON waybill.delivery_queue USING btree (tenant_id, endpoint_id, due_at);
 CREATE INDEX delivery_queue_discover ON waybill.delivery_queue USING btree (due_at, tenant_id, endpoint_id);

@@ -26,6 +26,7 @@ import {
   listDeliveries,
   listEvents,
   measureQueue,
+  measureReplicas,
   NIL_UUID,
   purgeIdempotencyKeys,
   readDeadLetter,
@@ -188,6 +189,7 @@ async function lookAfter(db: Queryable): Promise<void> {
   await announceEvents(db, { limit: 100, maxAgeMs: DAY_MS });
   const replicaId = randomUUID();
   await keepReplica(db, replicaId, { tenantsAtCap: [], endpointsAtCap: [], slotsFull: false });
+  await measureReplicas(db);
   await dropReplica(db, replicaId);
   await measureQueue(db);
   await countPartitionDays(db);
