@@ -21,6 +21,7 @@ const PLACE_STATEMENTS: Readonly<Record<string, { walks: readonly string[]; why:
   'find-lapsed-claims': { walks: ['delivery_queue'], why: 'leases of dead workers lie anywhere' },
   'expire-deliveries': { walks: ['delivery_queue'], why: 'debts run out anywhere' },
   'measure-queue': { walks: ['delivery_queue', 'dead_letters'], why: 'counts all that is owed' },
+  'keep-replica': { walks: ['delivery_queue'], why: 'doctor asks whether anything is owed at all' },
   'disable-failing': { walks: ['circuits'], why: 'endpoints fail anywhere' },
   'announce-events': { walks: ['announcements'], why: 'takes what waits longest, whoever it is for' },
   'purge-idempotency-keys': { walks: ['idempotency_keys'], why: 'forgets by age alone' },
