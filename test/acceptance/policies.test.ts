@@ -114,7 +114,7 @@ describe('a policy that no field can hold', () => {
       ['event_types', { event_types: 'a' }, 'must be a list of strings'],
       ['event_types', { event_types: ['a', 1] }, 'must be a list of strings'],
       ['event_types', { event_types: Array(101).fill('a') }, 'must be at most 100 entries'],
-      ['event_types', { event_types: ['a.**'] }, expect.stringMatching(/^must be /)],
+      ['event_types[0]', { event_types: ['a.**'] }, expect.stringMatching(/^must be /)],
       ['concurrency', { concurrency: '1' }, 'must be a whole number from 1 to 2048'],
     ] as const) {
       for (const answer of [
