@@ -60,6 +60,8 @@ describe.concurrent('SIGKILL', { timeout: 120_000 }, () => {
     onTestFinished,
   }) => {
     const stage = await openCrashStage(onTestFinished);
+    // Slow enough for the second victim to have work when the first is dead.
+    stage.receiver.answer({ status: 200, delayMs: 150 });
     const [first, second] = await Promise.all([stage.boot(ENV), stage.boot(ENV), stage.boot(ENV)]);
     await stage.publish(EVENTS);
     const claimsAtKills: string[][] = [];
