@@ -18,10 +18,10 @@ export const recordedLateTotal = new Counter({
   help: 'Attempts whose claim no longer stood when they were recorded.',
 });
 
-/** Circuits that opened, opened again after a failed probe, or closed. */
+/** Circuits that opened, opened again after a failed probe, closed, or were switched off while open. */
 export const circuitChangesTotal = new Counter({
   name: 'waybill_circuit_changes_total',
-  help: 'Changes of circuits by verdict: opens, reopens, closes.',
+  help: 'Changes of circuits by verdict: opens, reopens, closes, ends.',
   labelNames: ['verdict'] as const,
 });
 
