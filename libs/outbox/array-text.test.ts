@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { quotedArray, plainArray } from './array-text.js';
+import { arrayItems, quotedArray, plainArray } from './array-text.js';
 
 describe('an array as PostgreSQL reads it', () => {
   it('keeps quotes, backslashes, commas, braces, empty texts and the word NULL apart from what they could mean', () => {
@@ -9,5 +9,9 @@ describe('an array as PostgreSQL reads it', () => {
 
   it('is empty for nothing', () => {
     expect([quotedArray([]), plainArray([])]).toEqual(['{}', '{}']);
+  });
+
+  it('gives back its ids', () => {
+    expect([arrayItems('{a,b}'), arrayItems('{}'), arrayItems(null)]).toEqual([['a', 'b'], [], []]);
   });
 });

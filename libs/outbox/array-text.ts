@@ -18,3 +18,8 @@ function quoted(item: string | Buffer | null): string {
   if (typeof item !== 'string') return `"\\\\x${item.toString('hex')}"`;
   return `"${item.replace(SPECIAL, String.raw`\$&`)}"`;
 }
+
+/** The items of such an array that PostgreSQL gave as text; none for null. Not for items that need quoting. */
+export function arrayItems(text: string | null): string[] {
+  return text === null || text === '{}' ? [] : text.slice(1, -1).split(',');
+}

@@ -4,7 +4,7 @@ import type { Claim, ClaimedDelivery, ClaimedEndpoint } from './types.js';
 export type ClaimRow = DeliveryRow | EndpointRow;
 
 interface DeliveryRow {
-  readonly tenant_id: string;
+  readonly tenant_id: null;
   readonly endpoint_id: string;
   readonly event_id: string;
   readonly delivery_id: string;
@@ -65,9 +65,10 @@ export function toClaim(rows: readonly ClaimRow[], claimToken: string): Claim {
   const deliveries: ClaimedDelivery[] = [];
   for (const row of rows) {
     if (row.standing !== null) continue;
+    const endpoint = endpoints.get(row.endpoint_id)!;
     deliveries.push({
-      tenantId: row.tenant_id,
-      endpointId: row.endpoint_id,
+      tenantId: endpoint.tenantId,
+      endpointId: endpoint.endpointId,
       eventId: row.event_id,
       deliveryId: row.delivery_id,
       claimToken,
@@ -76,7 +77,7 @@ export function toClaim(rows: readonly ClaimRow[], claimToken: string): Claim {
       eventType: row.event_type,
       contentType: row.content_type,
       payload: row.payload,
-      endpoint: endpoints.get(row.endpoint_id)!,
+      endpoint,
       dueAtMs: row.due_at_ms,
       expiresAtMs: row.expires_at_ms,
       leaseUntilMs,

@@ -8,7 +8,7 @@ import type { EndpointRef } from './types.js';
  */
 const DISCOVER_ENDPOINTS = `
 select q.tenant_id, q.endpoint_id, q.due_at::text as due_at,
-  extract(epoch from q.due_at)::double precision * 1000 as due_at_ms
+  date_part('epoch', q.due_at) * 1000 as due_at_ms
 from waybill.delivery_queue q
 where (q.due_at, q.tenant_id, q.endpoint_id)
     > (coalesce($1::timestamptz, now() - $2 * interval '1 millisecond'), $3::uuid, $4::uuid)

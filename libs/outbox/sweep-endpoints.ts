@@ -29,7 +29,7 @@ step as (
 )
 select s.tenant_id, s.endpoint_id, p.deleted_at is not null as deleted,
   case when p.status = 'enabled' and p.deleted_at is null and coalesce(greatest(x.open_until, x.held_until), now()) <= now() then (
-    select extract(epoch from q.due_at)::double precision * 1000
+    select date_part('epoch', q.due_at) * 1000
     from waybill.delivery_queue q
     where q.tenant_id = s.tenant_id
       and q.endpoint_id = s.endpoint_id

@@ -22,11 +22,24 @@ export function createLogger(
     // An unknown level is refused by readConfig, in its list with every other fault; until then somebody must be able to log.
     level: level in pino.levels.values || level === 'silent' ? level : 'info',
     base: { app, pid: process.pid },
-    timestamp: pino.stdTimeFunctions.isoTime,
+    timestamp: isoTime,
     serializers: { err: describeError },
     formatters: { log: withoutCredentials },
   };
   return pino(options, destination);
+}
+
+let timeMs = 0;
+let timeText = '';
+
+/** The time as pino writes it, made once a millisecond: a batch logs a hundred lines in one, and each cost 4 µs. */
+function isoTime(): string {
+  const now = Date.now();
+  if (now !== timeMs) {
+    timeMs = now;
+    timeText = `,"time":"${new Date(now).toISOString()}"`;
+  }
+  return timeText;
 }
 
 /** Our own, and not pino's redaction, which copies every line before it looks: that cost more than the line itself. */

@@ -126,11 +126,14 @@ async function claimAndRecord(db: Queryable, endpoints: readonly EndpointRef[]):
   if (deliveries.length !== endpoints.length) throw new Error(`claimed ${deliveries.length}`);
   const [first, second, third, ...rest] = deliveries;
   await ensureCircuits(db, endpoints);
-  await recordAttempts(db, [
+  const settled = [
     settleClaim(first!, 'succeeded'),
     settleClaim(second!, 'failed'),
     settleClaim(third!, 'failed', { state: 'dead', reason: 'exhausted' }),
-  ]);
+  ];
+  await recordAttempts(db, settled);
+  // As after a lost reply: these attempts are written already.
+  await recordAttempts(db, settled);
   await giveBackDeliveries(db, rest, { delayMs: 0 });
 }
 
