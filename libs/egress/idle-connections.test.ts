@@ -7,7 +7,7 @@ import type { Target } from './parse-target.js';
 const policy = parseEgressPolicy({ allow: [], deny: [], allowHttp: true });
 const target: Target = {
   origin: 'http://rx.stub.test',
-  path: '/',
+  requestStart: 'POST / HTTP/1.1\r\n',
   host: 'rx.stub.test',
   port: 80,
   tls: false,
