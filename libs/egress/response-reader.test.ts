@@ -394,6 +394,23 @@ describe('a reader', () => {
     expect([told, reader.isWaiting]).toEqual([1, false]);
   });
 
+  it('takes a body that should end with the connection as cut off when that fails instead', () => {
+    const reader = new ResponseReader();
+    const told: unknown[] = [];
+    reader.begin({
+      onHead: (status) => void told.push(status),
+      onBody: (_bytes, from, to) => void told.push(to - from),
+      onEnd: () => void told.push('end'),
+      onFault: (error) => void told.push(error.message),
+    });
+    const text = latin1(ok('', 'abc'));
+    reader.read(text, text.length);
+    reader.fail(new Error('reset'));
+    reader.fail(new Error('once more'));
+    reader.close();
+    expect(told).toEqual([200, 3, 'reset']);
+  });
+
   it('reads one response after another, and nothing of the first is left in the second', () => {
     const reader = new ResponseReader();
     const told: unknown[] = [];
