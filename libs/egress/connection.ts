@@ -10,8 +10,11 @@ export interface RequestSink extends ResponseSink {
   onWrite(): void;
 }
 
-/** Up to here head and body are copied into one piece for one write; beyond, the body goes out as it is. */
-const MAX_COPIED_BYTES = 16_384;
+/**
+ * Up to here head and body are copied into one piece for one write; beyond, the body goes out as it is. Both ways cost
+ * the same at 4 KB; at 12 KB the copy cost a tenth more (two busy cores, Node 20).
+ */
+const MAX_COPIED_BYTES = 4_096;
 
 /** Every socket reads into this one: what is read is looked at, or copied, before the next one reads. */
 const READ_BUFFER = Buffer.allocUnsafeSlow(65_536);
