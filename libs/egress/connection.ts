@@ -29,6 +29,8 @@ export class Connection {
   #isClosed = false;
   #dial: Dial | null = null;
   #socket: Socket | null = null;
+  /** What the dial is made for. */
+  #undialed: { head: string; body: Uint8Array; sink: RequestSink } | null = null;
   readonly #reader = new ResponseReader();
 
   constructor(
@@ -40,7 +42,8 @@ export class Connection {
 
   /** A closed connection carries nothing any more. */
   get isClosed(): boolean {
-    return this.#isClosed;
+    // A socket that has just failed says so to its listeners in a later turn only.
+    return this.#isClosed || this.#socket?.readable === false;
   }
 
   /** Whether all that was sent has left the process. */
@@ -55,12 +58,9 @@ export class Connection {
       write(this.#socket, head, body, sink);
       return;
     }
+    this.#undialed = { head, body, sink };
     const onread = { buffer: READ_BUFFER, callback: this.#onRead } satisfies OnReadOpts;
-    this.#dial = new Dial(this.target, this.settings, this.connectTimeoutMs, onread, (error, socket) => {
-      this.#dial = null;
-      if (socket !== null) write(this.#open(socket), head, body, sink);
-      else this.#fail(error);
-    });
+    this.#dial = new Dial(this.target, this.settings, this.connectTimeoutMs, onread, this.#onDialed);
   }
 
   /** Closes the socket now, in whatever state it is; the sink hears nothing more. */
@@ -69,18 +69,28 @@ export class Connection {
     this.#reader.stop();
     this.#dial?.cancel();
     this.#dial = null;
+    this.#undialed = null;
     this.#socket?.destroy();
     this.#socket = null;
   }
 
-  #open(socket: Socket): Socket {
+  // The dial stays in the listeners of a TLS connection's inner socket, so it must not hold the request.
+  readonly #onDialed = (error: Error | null, socket: Socket | null): void => {
+    const request = this.#undialed;
+    this.#dial = null;
+    this.#undialed = null;
+    if (socket === null || request === null) return this.#fail(error);
+    this.#listen(socket);
+    write(socket, request.head, request.body, request.sink);
+  };
+
+  #listen(socket: Socket): void {
     this.#socket = socket;
     socket.on('error', this.#fail);
     socket.on('end', this.#onHangUp);
-    socket.on('close', this.#onHangUp);
+    socket.on('close', this.#onClose);
     // TLS decrypts into buffers of its own.
     if (this.target.tls) socket.on('data', (chunk: Buffer) => this.#onRead(chunk.length, chunk));
-    return socket;
   }
 
   readonly #onRead = (length: number, bytes: Uint8Array): boolean => {
@@ -94,8 +104,13 @@ export class Connection {
     this.destroy();
   };
 
+  // Without an end or an error before it.
+  readonly #onClose = (): void => {
+    this.#fail(null);
+  };
+
   readonly #fail = (error: Error | null): void => {
-    this.#reader.fail(error ?? new EgressError('network_error', 'the connection failed'));
+    this.#reader.fail(error ?? new EgressError('connection_reset', 'the connection was closed'));
     this.destroy();
   };
 }
