@@ -8,7 +8,7 @@ import { cleanUp } from './support/cleanup.mjs';
 import { startPostgres } from './support/postgres.mjs';
 import { commitText, machineText, printTable, round } from './support/report.mjs';
 
-const NAMES = ['deliver', 'ingest', 'latency', 'backlog', 'discover', 'fairness', 'xmin'];
+const NAMES = ['deliver', 'send', 'ingest', 'latency', 'backlog', 'discover', 'fairness', 'xmin'];
 const HELP = `npm run bench -- NAME [options]
   NAME         ${NAMES.join(', ')}, or all
   --json       print one object as the last line; with all, one line a bench
@@ -37,12 +37,12 @@ try {
 process.exit(interrupted ? 130 : process.exitCode);
 
 async function run(name) {
-  const { bench } = await import(`./${name}.mjs`);
-  const postgres = await openPostgres();
+  const { bench, needsDatabase = true } = await import(`./${name}.mjs`);
+  const postgres = needsDatabase ? await openPostgres() : null;
   const result = await bench({ postgres, smoke: options.smoke, rounds: options.smoke ? 1 : options.rounds });
   const report = {
     bench: name,
-    machine: machineText(postgres.version),
+    machine: machineText(postgres?.version),
     commit: commitText(),
     ratios: mapValues(result.ratios, round),
     absolute: mapValues(result.absolute, round),
@@ -51,7 +51,7 @@ async function run(name) {
     `${name}: ratios and figures${options.smoke ? ' (smoke: these measure nothing)' : ''}`,
     Object.entries({ ...report.ratios, ...report.absolute }).map(([what, value]) => ({ what, value })),
   );
-  if (!options.smoke) await closePostgres();
+  if (postgres !== null && !options.smoke) await closePostgres();
   if (options.save) save(report);
   if (options.json) console.log(JSON.stringify(report));
 }

@@ -35,12 +35,13 @@ export function printTable(title, rows) {
   }
 }
 
-/** One line that says what was measured on: processors, memory, system, Node, PostgreSQL. */
+/** One line that says what was measured on: processors, memory, system, Node, and PostgreSQL where there was one. */
 export function machineText(postgresVersion) {
   const processors = cpus();
   const memoryGb = Math.round(totalmem() / 1024 ** 3);
   const model = processors[0].model.trim();
-  return `${processors.length} × ${model}, ${memoryGb} GB, ${process.platform} ${release()}, Node ${process.versions.node}, PostgreSQL ${postgresVersion}`;
+  const text = `${processors.length} × ${model}, ${memoryGb} GB, ${process.platform} ${release()}, Node ${process.versions.node}`;
+  return postgresVersion === undefined ? text : `${text}, PostgreSQL ${postgresVersion}`;
 }
 
 /** The commit that is measured; `+` says that the tree holds more than it. */

@@ -79,6 +79,12 @@ describe('send', () => {
 describe('requests that cannot be sent', () => {
   it.each<[string, Partial<OutgoingRequest>]>([
     ['a header value with a line break', { headers: [['x-a', 'a\r\nx-evil: 1']] }],
+    ['a header value with a carriage return', { headers: [['x-a', 'a\rx-evil: 1']] }],
+    ['a header value with a line feed', { headers: [['x-a', 'a\nx-evil: 1']] }],
+    ['a header value with a NUL', { headers: [['x-a', 'a\0']] }],
+    // Their low bytes are CR and LF.
+    ['a header value that latin1 would cut', { headers: [['x-a', 'a\u010d\u010ax-evil: 1']] }],
+    ['a header name with a line break', { headers: [['x-a: 1\r\nx-evil', '1']] }],
     ['a header value outside latin1', { headers: [['x-a', '日本']] }],
     ['a header name with a space', { headers: [['x y', 'a']] }],
     ['an empty header name', { headers: [['', 'a']] }],
@@ -95,6 +101,7 @@ describe('requests that cannot be sent', () => {
     expect(broken).toMatchObject({ kind: 'failure', error: 'unsendable', sent: false });
     expect([first, last]).toMatchObject([{ status: 200 }, { status: 200 }]);
     expect(receiver.requests).toHaveLength(2);
+    expect(String(receiver.requests)).not.toContain('evil');
   });
 
   it.each([22, 0, 65_536])('[row 40] fails only the delivery whose stored URL has port %i', async (port) => {

@@ -4,10 +4,10 @@ import type { DialSettings } from './dial.js';
 import { createDnsLookup, type Lookup } from './dns-lookup.js';
 import { EgressError } from './egress-error.js';
 import { Exchange, type BodyLimits, type ExchangeEnd } from './exchange.js';
-import { flattenHeaders } from './flatten-headers.js';
 import { IdleConnections } from './idle-connections.js';
 import type { EgressPolicy } from './parse-egress-policy.js';
 import { parseTarget, type Target } from './parse-target.js';
+import { requestHead } from './request-head.js';
 
 /** What a sender is made of. Without `lookup`, names are looked up by `createDnsLookup`. */
 export interface SenderOptions {
@@ -74,10 +74,9 @@ class GuardedSender implements Sender {
       return resolve(unsent(new EgressError('aborted', 'the attempt was not started')));
     const target = this.#targetOf(request.url);
     if (target instanceof EgressError) return resolve(unsent(target));
-    const headers = flattenHeaders(request.headers);
-    if (headers instanceof EgressError) return resolve(unsent(headers));
-    // The connect time is part of the key since a connection dials again by itself.
-    const poolKey = `${request.tenantId} ${target.origin} ${request.connectTimeoutMs}`;
+    const head = requestHead(target.requestStart, request.headers, request.body.length);
+    if (head instanceof EgressError) return resolve(unsent(head));
+    const poolKey = `${request.tenantId} ${target.origin}`;
     const connection =
       this.#idle.take(poolKey) ?? new Connection(poolKey, target, this.#dialing, request.connectTimeoutMs);
     const exchange = new Exchange(
@@ -89,13 +88,15 @@ class GuardedSender implements Sender {
       request.totalTimeoutMs,
     );
     this.#inFlight.add(exchange);
-    connection.dispatch({ method: 'POST', path: target.path, headers, body: request.body }, exchange);
+    connection.send(head, request.body, exchange);
   }
 
-  readonly #onEnd: ExchangeEnd = (exchange, result, reusable) => {
+  readonly #onEnd: ExchangeEnd = (exchange, result, keepMs) => {
     this.#inFlight.delete(exchange);
-    if (reusable && !this.#closed) this.#idle.giveBack(exchange.connection);
-    else exchange.connection.destroy();
+    const { connection } = exchange;
+    // An answer that came before its request was out (an early 413) leaves the rest of it on the way.
+    if (keepMs > 0 && connection.isFlushed && !this.#closed) this.#idle.giveBack(connection, keepMs);
+    else connection.destroy();
     exchange.resolve(result);
   };
 

@@ -25,6 +25,7 @@ const NEXT_ADDRESS_AFTER_MS = 1_000;
 /**
  * One connection being made: lookup → judge all answers → connect → judge the peer → TLS. The only place of the product
  * that opens sockets to receivers. A forbidden address gets no packet; a peer that is not what was judged gets no byte.
+ * Without TLS the socket reads by `onread` from the start; with TLS it is read by its 'data'.
  */
 export class Dial {
   #phase: 'lookup' | 'connect' | 'tls' | 'settled' = 'lookup';
@@ -35,6 +36,7 @@ export class Dial {
     private readonly target: Target,
     private readonly settings: DialSettings,
     timeoutMs: number,
+    private readonly onread: net.OnReadOpts,
     private readonly onSettled: Settle,
   ) {
     this.#timer = setTimeout(() => this.#fail(this.#timeoutError()), timeoutMs);
@@ -75,6 +77,7 @@ export class Dial {
       host: this.target.host,
       port: this.target.port,
       noDelay: true,
+      ...(this.target.tls ? {} : { onread: this.onread }),
       autoSelectFamily: true,
       autoSelectFamilyAttemptTimeout: NEXT_ADDRESS_AFTER_MS,
       // Only what was judged: the name is not looked up a second time. Not called for literals.
@@ -138,7 +141,7 @@ export class Dial {
     if (this.#phase === 'settled') return;
     this.#phase = 'settled';
     clearTimeout(this.#timer);
-    // undici adds listeners of its own, synchronously, before another event can come.
+    // The connection adds listeners of its own, synchronously, before another event can come.
     socket.removeListener('error', this.#onError);
     this.onSettled(null, socket);
   }

@@ -2,10 +2,8 @@ import type { AttemptErrorKind } from './attempt-result.js';
 
 const MAX_MESSAGE_LENGTH = 500;
 
-/** A failed attempt on its way through undici, which needs an Error. Its code is none that undici would retry. */
+/** Why an attempt failed. */
 export class EgressError extends Error {
-  readonly code = 'WAYBILL_EGRESS';
-
   constructor(
     readonly kind: AttemptErrorKind,
     message: string,
@@ -23,13 +21,10 @@ export function printable(text: string, maxLength = MAX_MESSAGE_LENGTH): string 
 export function toEgressError(error: unknown): EgressError {
   if (error instanceof EgressError) return error;
   const { code, message } = codeAndMessage(error);
-  // Not every fault of undici's parser has a code.
-  if (error instanceof Error && error.name === 'HTTPParserError')
-    return new EgressError('protocol_error', message);
-  return new EgressError(kindOf(code, message), code === '' ? message : `${message} (${code})`);
+  return new EgressError(kindOf(code), code === '' ? message : `${message} (${code})`);
 }
 
-function kindOf(code: string, message: string): AttemptErrorKind {
+function kindOf(code: string): AttemptErrorKind {
   switch (code) {
     case 'ECONNREFUSED':
       return 'connection_refused';
@@ -37,20 +32,8 @@ function kindOf(code: string, message: string): AttemptErrorKind {
     case 'EPIPE':
     case 'ECONNABORTED':
       return 'connection_reset';
-    case 'UND_ERR_SOCKET':
-      // undici says `bad response` and `bad upgrade` for 100 and 101 that nobody asked for.
-      return message.startsWith('bad ') ? 'protocol_error' : 'connection_reset';
     case 'ETIMEDOUT': // the kernel's own patience
       return 'timeout';
-    case 'UND_ERR_HEADERS_OVERFLOW':
-      return 'headers_overflow';
-    case 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH':
-    case 'ERR_ASSERTION': // a status below 100 runs into an assertion of undici's parser
-      return 'protocol_error';
-    case 'UND_ERR_INVALID_ARG':
-    case 'UND_ERR_NOT_SUPPORTED':
-    case 'UND_ERR_REQ_CONTENT_LENGTH_MISMATCH':
-      return 'unsendable';
     default:
       return code.startsWith('ERR_SSL_') || code.startsWith('ERR_TLS_') ? 'tls_error' : 'network_error';
   }

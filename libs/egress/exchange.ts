@@ -1,7 +1,6 @@
-import type { Dispatcher } from 'undici';
 import { unwatchAbort, watchAbort, type Abortable } from './abort-watch.js';
 import type { AttemptResult } from './attempt-result.js';
-import type { Connection } from './connection.js';
+import type { Connection, RequestSink } from './connection.js';
 import { cutUtf8 } from './cut-utf8.js';
 import { EgressError, printable, toEgressError } from './egress-error.js';
 
@@ -15,15 +14,14 @@ export interface BodyLimits {
   readonly keepBytes: number;
 }
 
-/** Told once how the exchange ended, and whether its connection can carry another. */
-export type ExchangeEnd = (exchange: Exchange, result: AttemptResult, reusable: boolean) => void;
+/** Told once how the exchange ended, and how long its connection may wait for another (0: not at all). */
+export type ExchangeEnd = (exchange: Exchange, result: AttemptResult, keepMs: number) => void;
 
 /**
  * One request and its response under one deadline. Waiting → (status known) → settled, once. Once a status is known,
- * however the body goes on, the result is that response. It speaks undici's older handler interface on purpose: raw
- * header buffers, no object for each response (7.30 serves both alike).
+ * however the body goes on, the result is that response.
  */
-export class Exchange implements Dispatcher.DispatchHandler, Abortable {
+export class Exchange implements RequestSink, Abortable {
   readonly #startedMs = performance.now();
   readonly #timer: NodeJS.Timeout;
   #settled = false;
@@ -38,7 +36,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Abortable {
     readonly connection: Connection,
     readonly resolve: (result: AttemptResult) => void,
     private readonly limits: BodyLimits,
-    private readonly onEnd: ExchangeEnd,
+    private readonly onSettled: ExchangeEnd,
     private readonly signal: AbortSignal | undefined,
     totalTimeoutMs: number,
   ) {
@@ -48,65 +46,49 @@ export class Exchange implements Dispatcher.DispatchHandler, Abortable {
 
   /** Ends the exchange because the caller wants so. */
   abort(): void {
-    this.#end(new EgressError('aborted', 'the attempt was given up by its caller'), false);
+    this.#end(new EgressError('aborted', 'the attempt was given up by its caller'), 0);
   }
 
   /** Ends the exchange because its time is over. */
   expire(): void {
-    this.#end(new EgressError('timeout', 'the attempt took longer than its total time'), false);
+    this.#end(new EgressError('timeout', 'the attempt took longer than its total time'), 0);
   }
 
-  // Called when a socket is ready, right before the request is written to it.
-  onConnect(abort: (error?: Error) => void): void {
-    if (this.#settled) abort();
-    else this.#sent = true;
+  onWrite(): void {
+    this.#sent = true;
   }
 
-  onHeaders(status: number, headers: Buffer[]): boolean {
-    // 102, 103 and the like may come as often as they want; only the deadline counts them.
-    if (status < 200) return true;
+  onHead(status: number, retryAfter: string | null, location: string | null): void {
     this.#status = status;
-    for (let index = 0; index + 1 < headers.length; index += 2) {
-      const name = headers[index];
-      const value = headers[index + 1];
-      if (name === undefined || value === undefined) continue;
-      if (name.length === 11 && isNamed(name, 'retry-after')) {
-        this.#retryAfter =
-          this.#retryAfter === null ? headerText(value) : `${this.#retryAfter}, ${headerText(value)}`;
-      } else if (name.length === 8 && isNamed(name, 'location')) {
-        this.#location ??= headerText(value);
-      }
-    }
-    return true;
+    if (retryAfter !== null) this.#retryAfter = headerText(retryAfter);
+    if (location !== null) this.#location = headerText(location);
   }
 
-  onData(chunk: Buffer): boolean {
-    if (this.#settled) return true;
+  onBody(bytes: Buffer, from: number, to: number): void {
     const room = this.limits.keepBytes - this.#kept.length;
-    // A copy: a slice would keep the whole buffer of the socket alive for these few bytes.
-    if (room > 0) this.#kept = Buffer.concat([this.#kept, chunk.subarray(0, room)]);
-    this.#readBytes += chunk.length;
+    // A copy: the buffer is the socket's, and the next read overwrites it.
+    if (room > 0) this.#kept = Buffer.concat([this.#kept, bytes.subarray(from, Math.min(to, from + room))]);
+    this.#readBytes += to - from;
     if (this.#readBytes > this.limits.maxResponseBytes) {
-      this.#end(new EgressError('protocol_error', 'the response was too long'), false);
+      this.#end(new EgressError('protocol_error', 'the response was too long'), 0);
     }
-    return true;
   }
 
-  onComplete(): void {
-    this.#end(null, true);
+  onEnd(keepMs: number): void {
+    this.#end(null, keepMs);
   }
 
-  onError(error: Error): void {
-    this.#end(error, false);
+  onFault(error: Error): void {
+    this.#end(error, 0);
   }
 
-  #end(error: Error | null, reusable: boolean): void {
+  #end(error: Error | null, keepMs: number): void {
     if (this.#settled) return;
     this.#settled = true;
     clearTimeout(this.#timer);
     if (this.signal) unwatchAbort(this.signal, this);
     const durationMs = performance.now() - this.#startedMs;
-    this.onEnd(this, this.#result(error, durationMs), reusable);
+    this.onSettled(this, this.#result(error, durationMs), keepMs);
   }
 
   #result(error: Error | null, durationMs: number): AttemptResult {
@@ -131,10 +113,7 @@ function giveUp(exchange: Exchange): void {
   exchange.expire();
 }
 
-function isNamed(name: Buffer, wanted: string): boolean {
-  return name.toString('latin1').toLowerCase() === wanted;
-}
-
-function headerText(value: Buffer): string {
-  return printable(value.toString('utf8'), MAX_HEADER_TEXT);
+// The reader gives bytes as latin1 characters; people write UTF-8.
+function headerText(value: string): string {
+  return printable(Buffer.from(value, 'latin1').toString('utf8'), MAX_HEADER_TEXT);
 }

@@ -176,18 +176,25 @@ describe('the total deadline', () => {
   );
 });
 
-describe('broken protocols', () => {
+describe('odd protocols', () => {
   it.each([
-    ['status 099', 'HTTP/1.1 099 X\r\ncontent-length: 0\r\n\r\n'],
-    ['an unasked 100', 'HTTP/1.1 100 Continue\r\n\r\n'],
-    ['an unasked 101', 'HTTP/1.1 101 X\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'],
-    ['two lengths', 'HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab'],
+    ['an unasked 100', 'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n'],
     [
       'length and chunks',
       'HTTP/1.1 200 OK\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n',
     ],
-    ['HTTP/0.9', '<html>hello</html>'],
     ['line feeds only', 'HTTP/1.1 200 OK\ncontent-length: 0\n\n'],
+  ])('[H18] reads the answer behind %s', async (_what, answer) => {
+    expect(await answerWith(answer)).toMatchObject({ kind: 'response', status: 200, bodyTruncated: false });
+  });
+});
+
+describe('broken protocols', () => {
+  it.each([
+    ['status 099', 'HTTP/1.1 099 X\r\ncontent-length: 0\r\n\r\n'],
+    ['an unasked 101', 'HTTP/1.1 101 X\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'],
+    ['two lengths', 'HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab'],
+    ['HTTP/0.9', '<html>hello</html>'],
     ['another protocol', 'SSH-2.0-OpenSSH_9.2\r\n'],
   ])('[H18] calls %s a protocol error', async (_what, answer) => {
     expect(await answerWith(answer)).toMatchObject({ kind: 'failure', error: 'protocol_error', sent: true });

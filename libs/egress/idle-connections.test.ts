@@ -7,7 +7,7 @@ import type { Target } from './parse-target.js';
 const policy = parseEgressPolicy({ allow: [], deny: [], allowHttp: true });
 const target: Target = {
   origin: 'http://rx.stub.test',
-  path: '/',
+  requestStart: 'POST / HTTP/1.1\r\n',
   host: 'rx.stub.test',
   port: 80,
   tls: false,
@@ -49,6 +49,34 @@ describe('IdleConnections', () => {
     idle.closeOlderThan(1_500);
     expect(destroyed).toHaveBeenCalledTimes(1);
     expect([idle.count, idle.take('a'), idle.take('a')]).toEqual([1, young, undefined]);
+  });
+
+  it('never hands out a closed connection, and forgets it with the next sweep', () => {
+    const idle = openPools();
+    const [first, second, third] = [open('a'), open('a'), open('b')];
+    for (const connection of [first, second, third]) idle.giveBack(connection);
+    second.destroy();
+    third.destroy();
+    expect([idle.take('a'), idle.take('a'), idle.count]).toEqual([first, undefined, 1]);
+    idle.closeOlderThan(performance.now() - 4_000);
+    expect([idle.take('b'), idle.count]).toEqual([undefined, 0]);
+  });
+
+  it('keeps a connection no longer than its receiver does, whatever came back after it', () => {
+    const idle = openPools();
+    const now = vi.spyOn(performance, 'now').mockReturnValue(10_000);
+    const [long, short, other] = [open('a'), open('a'), open('b')];
+    idle.giveBack(long);
+    idle.giveBack(short, 1_000);
+    idle.giveBack(other, 1_000);
+    now.mockReturnValue(10_999);
+    expect(idle.take('b')).toBe(other);
+    idle.giveBack(other, 1_000);
+    now.mockReturnValue(11_000);
+    expect([idle.take('a'), short.isClosed, idle.count]).toEqual([long, true, 1]);
+    now.mockReturnValue(11_999);
+    idle.closeOlderThan(11_999 - 4_000);
+    expect([idle.count, other.isClosed]).toEqual([0, true]);
   });
 
   it('keeps at most 2,048 connections in all', () => {

@@ -1,4 +1,5 @@
-import { KEEP_ALIVE_MS, type Connection } from './connection.js';
+import type { Connection } from './connection.js';
+import { KEEP_ALIVE_MS } from './response-framing.js';
 
 const MAX_IDLE = 2_048;
 const SWEEP_EVERY_MS = 1_000;
@@ -22,34 +23,44 @@ export class IdleConnections {
     return this.#count;
   }
 
+  /** The one that came back last and is open and young enough, if there is one. */
   take(poolKey: string): Connection | undefined {
     const pool = this.#pools.get(poolKey);
-    const connection = pool?.pop();
-    if (connection === undefined) return undefined;
-    this.#count -= 1;
-    return connection;
+    if (pool === undefined) return undefined;
+    const tooOldMs = performance.now() - KEEP_ALIVE_MS;
+    for (let connection = pool.pop(); connection !== undefined; connection = pool.pop()) {
+      this.#count -= 1;
+      if (!connection.isClosed && connection.idleSinceMs > tooOldMs) return connection;
+      connection.destroy();
+    }
+    return undefined;
   }
 
-  giveBack(connection: Connection): void {
+  /** Keeps it this long at most; a receiver that keeps its side shorter than we do has said so. */
+  giveBack(connection: Connection, keepMs = KEEP_ALIVE_MS): void {
     if (this.#count >= MAX_IDLE) {
       connection.destroy();
       return;
     }
-    connection.idleSinceMs = performance.now();
+    // What may stay for a shorter time counts as older than it is, so that one moment decides for all.
+    connection.idleSinceMs = performance.now() + keepMs - KEEP_ALIVE_MS;
     const pool = this.#pools.get(connection.poolKey);
     if (pool) pool.push(connection);
     else this.#pools.set(connection.poolKey, [connection]);
     this.#count += 1;
   }
 
-  /** Closes what came back before that moment. Each pool is sorted by it, oldest first. */
+  /** Closes what came back before that moment, and forgets what its receiver has closed. */
   closeOlderThan(momentMs: number): void {
     for (const [key, pool] of this.#pools) {
-      const young = pool.findIndex((connection) => connection.idleSinceMs > momentMs);
-      const old = pool.splice(0, young === -1 ? pool.length : young);
-      for (const connection of old) connection.destroy();
-      this.#count -= old.length;
-      if (pool.length === 0) this.#pools.delete(key);
+      const kept = pool.filter((connection) => {
+        const stays = !connection.isClosed && connection.idleSinceMs > momentMs;
+        if (!stays) connection.destroy();
+        return stays;
+      });
+      this.#count -= pool.length - kept.length;
+      if (kept.length === 0) this.#pools.delete(key);
+      else if (kept.length < pool.length) this.#pools.set(key, kept);
     }
   }
 

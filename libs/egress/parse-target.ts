@@ -7,8 +7,8 @@ import type { EgressPolicy } from './parse-egress-policy.js';
 /** A destination ready to connect to: the URL taken apart, once for many attempts. */
 export interface Target {
   readonly origin: string;
-  /** Path and query as they go into the request line. */
-  readonly path: string;
+  /** What every request to it begins with: the request line, and the headers that are the same each time. */
+  readonly requestStart: string;
   /** Name or address, IPv6 without brackets. */
   readonly host: string;
   readonly port: number;
@@ -26,9 +26,10 @@ export function parseTarget(stored: string, policy: EgressPolicy): Target | Egre
   }
   const url = new URL(verdict.url);
   const host = url.hostname.startsWith('[') ? url.hostname.slice(1, -1) : url.hostname;
+  const path = url.pathname + url.search;
   return {
     origin: url.origin,
-    path: url.pathname + url.search,
+    requestStart: `POST ${path} HTTP/1.1\r\nhost: ${url.host}\r\nconnection: keep-alive\r\naccept-encoding: identity\r\n`,
     host,
     port: portOf(url),
     tls: url.protocol === 'https:',

@@ -17,6 +17,7 @@ const RATIOS: Record<string, string[]> = {
     'statements_per_delivery',
     'wal_bytes_per_delivery',
   ],
+  send: ['vs_undici', 'node_us', 'undici_node_us'],
   ingest: ['single_vs_tx', 'batch_vs_unnest'],
   latency: ['p50_ms', 'p99_ms'],
   backlog: ['claim_5m_vs_1m', 'rss_mb'],
@@ -50,7 +51,7 @@ it(
       RATIOS,
     );
     for (const { bench, machine, commit, ratios, absolute } of reports) {
-      expect(machine, bench).toMatch(/Node .+PostgreSQL/);
+      expect(machine, bench).toMatch(bench === 'send' ? /Node [\d.]+$/ : /Node .+PostgreSQL/);
       expect(commit, bench).toMatch(/^[0-9a-f]{40}\+?$|^unknown$/);
       const figures = [...Object.values(ratios), ...Object.values(absolute)];
       expect(figures.length, bench).toBeGreaterThan(Object.keys(ratios).length);
