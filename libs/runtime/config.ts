@@ -59,7 +59,7 @@ export function readConfig(env: Environment): Config {
   const faults: string[] = [];
   const read = reader(env, faults);
   const databaseUrl = read.url('DATABASE_URL');
-  const concurrency = read.integer('WAYBILL_CONCURRENCY', 256, 1, 1_024);
+  const concurrency = read.integer('WAYBILL_CONCURRENCY', 512, 1, 1_024);
   const config: Config = {
     databaseUrl,
     directDatabaseUrl: env['WAYBILL_DIRECT_DATABASE_URL']
