@@ -5,8 +5,8 @@ import { startReceiver } from './support/receiver.mjs';
 import { median, printTable } from './support/report.mjs';
 import { seedBacklog, seedEndpoints, seedTenants, settleTables } from './support/seed.mjs';
 
-const FULL = { deliveries: 60_000, boxMs: 8_000, origins: 64, tenants: 4 };
-const SMOKE = { deliveries: 300, boxMs: 300, origins: 64, tenants: 4 };
+const FULL = { deliveries: 90_000, serial: 60_000, warmMs: 3_000, boxMs: 8_000, origins: 64, tenants: 4 };
+const SMOKE = { deliveries: 300, serial: 300, warmMs: 0, boxMs: 300, origins: 64, tenants: 4 };
 const IN_FLIGHT = 128;
 
 /** In the order in which they run in each round. `drained` ones deliver the whole backlog, others until their time is up. */
@@ -17,7 +17,7 @@ const CONTENDERS = [
   { name: 'graphile-worker, bare', rival: 'graphile-worker' },
   { name: 'graphile-worker, recording', rival: 'graphile-worker', env: { BENCH_RECORD: '1' } },
   { name: 'pg-boss, bare', rival: 'pg-boss' },
-  { name: 'serial workers', rival: 'serial-workers' },
+  { name: 'serial workers', rival: 'serial-workers', backlog: 'serial' },
 ];
 
 /** `npm run bench -- deliver` */
@@ -38,15 +38,14 @@ export async function bench({ postgres, smoke, rounds }) {
 }
 
 async function measure({ postgres, receiver, urls, size }, contender) {
+  const count = size[contender.backlog ?? 'deliveries'];
   const database = await postgres.createDatabase();
   const db = database.pool;
   const tenantIds = await seedTenants(db, size.tenants);
   const endpoints = await seedEndpoints(db, { tenantIds, count: urls.length, urls });
-  await seedBacklog(db, { endpoints, count: size.deliveries });
+  await seedBacklog(db, { endpoints, count });
   await settleTables(db);
-  const rival =
-    contender.rival &&
-    (await startRival(contender, { databaseUrl: database.url, urls, count: size.deliveries }));
+  const rival = contender.rival && (await startRival(contender, { databaseUrl: database.url, urls, count }));
   const dispatchers = () =>
     Promise.all(Array.from({ length: contender.apps }, () => startApp('dispatcher', database.url)));
   let senders = [];
@@ -54,7 +53,8 @@ async function measure({ postgres, receiver, urls, size }, contender) {
     postgres,
     db,
     receiver,
-    count: size.deliveries,
+    count,
+    warmMs: size.warmMs,
     boxMs: contender.drained ? Infinity : size.boxMs,
     drained: contender.drained,
     start: async () => (senders = await (rival ? rival.go() : dispatchers())),

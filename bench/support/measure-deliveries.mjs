@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { processCpuUs, treeCpuUs } from './measure-cpu.mjs';
 
-const LOOK_MS = 20;
+const LOOK_MS = 100;
 const PATIENCE_MS = 60_000;
 const LAST_RECORD = `select /* by the bench */ extract(epoch from max(recorded_at))::double precision * 1000 as ms from waybill.attempts`;
 const OWED = 'select /* by the bench */ exists (select from waybill.delivery_queue) as owed';
@@ -12,24 +12,38 @@ where dbid = (select oid from pg_database where datname = current_database()) an
 
 /**
  * Lets `senders` (started by `start`) deliver until `count` requests came or `boxMs` is over, and says what it took:
- * deliveries a second from the first arrival to the last (or, where everything is recorded, to the last record), and
- * processor time by process. With `drained` it waits until nothing is owed any more.
+ * deliveries a second until the last arrival (or, where everything is recorded, the last record), and processor time by
+ * process. Of the first `warmMs` after the first arrival nothing is counted: they are the compiler's, and a process of
+ * a service has them once. With `drained` it waits until nothing is owed any more.
  */
-export async function measureDeliveries({ postgres, db, receiver, count, boxMs, drained = false, start }) {
+export async function measureDeliveries({
+  postgres,
+  db,
+  receiver,
+  count,
+  warmMs,
+  boxMs,
+  drained = false,
+  start,
+}) {
   await receiver.reset();
+  const senders = await start();
+  const first = await untilArrived(receiver, 1, 0);
+  await delay(warmMs);
   await db.query('select pg_stat_statements_reset()');
   const { rows: before } = await db.query(WAL);
-  const senders = await start();
   const cpuBefore = cpuOf({ postgres, receiver, senders });
+  const warm = warmMs > 0 ? await receiver.arrivals() : { ...first, count: 0, lastMs: first.firstMs };
   const arrivals = await untilArrived(receiver, count, boxMs);
   if (drained) await untilNothingIsOwed(db);
   const cpuAfter = cpuOf({ postgres, receiver, senders });
   const { rows: statements } = await db.query(STATEMENTS);
   const { rows: wal } = await db.query('select pg_current_wal_insert_lsn() - $1 as bytes', [before[0].lsn]);
   const recordedMs = drained ? (await db.query(LAST_RECORD)).rows[0].ms : 0;
-  const perDelivery = (total) => total / arrivals.count;
+  const delivered = arrivals.count - warm.count;
+  const perDelivery = (total) => total / delivered;
   return {
-    perSecond: arrivals.count / ((Math.max(arrivals.lastMs, recordedMs) - arrivals.firstMs) / 1000),
+    perSecond: delivered / ((Math.max(arrivals.lastMs, recordedMs) - warm.lastMs) / 1000),
     nodeUs: perDelivery(cpuAfter.senders - cpuBefore.senders),
     postgresUs: perDelivery(cpuAfter.postgres - cpuBefore.postgres),
     receiverUs: perDelivery(cpuAfter.receiver - cpuBefore.receiver),
@@ -43,7 +57,7 @@ async function untilArrived(receiver, count, boxMs) {
   for (;;) {
     const arrivals = await receiver.arrivals();
     const waitedMs = performance.now() - startedAt;
-    if (arrivals.count >= count || (arrivals.count > 1 && waitedMs > boxMs)) return arrivals;
+    if (arrivals.count >= count || (arrivals.count > 0 && waitedMs > boxMs)) return arrivals;
     if (waitedMs > PATIENCE_MS + boxMs) throw new Error(`only ${arrivals.count} of ${count} deliveries came`);
     await delay(LOOK_MS);
   }
