@@ -354,6 +354,29 @@ describe.concurrent('a limit in force', { timeout: 120_000 }, () => {
       expect(scene.receiver.requests.length).toBe(1);
     }
   });
+
+  it('of a connection’s time is the endpoint’s own: a receiver that accepts and never speaks TLS', async ({
+    onTestFinished,
+  }) => {
+    const silent = await startRawReceiver(() => undefined);
+    onTestFinished(() => silent.close());
+    const policy = { connect_timeout_ms: 400, attempt_timeout_ms: 2_900, circuit_failures: 0 };
+    const eventType = 'connect.silent';
+    const url = `https://127.0.0.1:${silent.port}/`;
+    const { endpointId } = await addSceneEndpoint(stage, url, eventType, policy);
+    const scene = readersOf(stage, endpointId, eventType);
+    await scene.publish(1);
+    await scene.untilAttempt(1);
+    const { rows } = await stage.pool.query(
+      'select outcome, error_kind, duration_ms from waybill.attempts where endpoint_id = $1',
+      [endpointId],
+    );
+    expect(rows).toMatchObject([{ outcome: 'failed', error_kind: 'connect_timeout' }]);
+    expect(rows[0].duration_ms).toBeGreaterThanOrEqual(380);
+    // By half a second earlier than the attempt's own time would have ended it.
+    expect(rows[0].duration_ms).toBeLessThan(2_400);
+    expect(silent.requests).toEqual([]);
+  });
 });
 
 /** Arrivals are later than their claims by what a busy machine makes of it, not all by the same. A second burst is more. */
