@@ -90,7 +90,7 @@ async function requireFreePorts() {
   const ports = taken.map(({ port }) => port).join(' and ');
   const others = taken.map(({ setting, port }) => `${setting}=${port + 100}`).join(' ');
   throw new Error(
-    `Port ${ports} is in use. Is something else running there? Other ports: ${others} npm start (0 lets the system pick)`,
+    `Port ${ports} ${taken.length > 1 ? 'are' : 'is'} in use. Is something else running there? Other ports: ${others} npm start (0 lets the system pick)`,
   );
 }
 
@@ -157,7 +157,14 @@ async function startApps(env) {
     kill: () => apps.forEach((app) => app.kill()),
   });
   for (const app of apps) {
-    void app.exited.then((end) => stopAll(1, paint.red(app.describeEnd(end))));
+    void app.exited.then((end) =>
+      stopAll(
+        1,
+        paint.red(
+          `${app.describeEnd(end)}\nEverything is stopped now; nothing is lost. Start again: npm start`,
+        ),
+      ),
+    );
   }
   await Promise.all(apps.map((app) => app.ready));
   return apps;

@@ -10,7 +10,10 @@ export interface OutgoingRequest {
   readonly totalTimeoutMs: number;
 }
 
-/** Why no status came back. `unsendable` will fail the same way every time; the others may pass later. */
+/**
+ * Why no status came back. `unsendable` will fail the same way every time; the others may pass later. `out_of_resources`
+ * is this machine's fault and not the receiver's: it has no socket or memory left.
+ */
 export type AttemptErrorKind =
   | 'timeout'
   | 'connect_timeout'
@@ -25,6 +28,7 @@ export type AttemptErrorKind =
   | 'egress_blocked'
   | 'unsendable'
   | 'aborted'
+  | 'out_of_resources'
   | 'network_error';
 
 /** A status was read, whatever became of the body afterwards. */

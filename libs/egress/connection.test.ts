@@ -28,6 +28,14 @@ afterEach(() => {
 });
 
 describe('a connection that waits', () => {
+  it('is not used again when its receiver hangs up right behind an answer that does not say so', async () => {
+    const receiver = await openReceiver(({ socket }) => socket.end(OK));
+    const sender = openSender(LOOPBACK);
+    for (let sent = 0; sent < 50; sent += 1)
+      expect(await sender.send(hook(receiver.port)), `send ${sent}`).toMatchObject({ status: 200 });
+    expect(receiver.opened).toHaveLength(50);
+  });
+
   it.each<[string, (socket: net.Socket) => void]>([
     ['gets bytes that nobody asked for', (socket) => socket.write('HTTP/1.1 408 Timeout\r\n\r\n')],
     ['is closed by its receiver', (socket) => socket.end()],

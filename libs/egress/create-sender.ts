@@ -42,6 +42,8 @@ class GuardedSender implements Sender {
   readonly #targets = new Map<string, Target | EgressError>();
   readonly #idle = new IdleConnections();
   readonly #inFlight = new Set<Exchange>();
+  /** Answered; their connections wait for what may have come right behind the answer. */
+  #answered: { exchange: Exchange; result: AttemptResult; keepMs: number }[] = [];
   #closed = false;
 
   constructor({
@@ -62,6 +64,7 @@ class GuardedSender implements Sender {
   close(): void {
     this.#closed = true;
     for (const exchange of this.#inFlight) exchange.abort();
+    this.#settleAnswered();
     this.#idle.close();
   }
 
@@ -95,9 +98,22 @@ class GuardedSender implements Sender {
     this.#inFlight.delete(exchange);
     const { connection } = exchange;
     // An answer that came before its request was out (an early 413) leaves the rest of it on the way.
-    if (keepMs > 0 && connection.isFlushed && !this.#closed) this.#idle.giveBack(connection, keepMs);
-    else connection.destroy();
+    if (keepMs > 0 && connection.isFlushed && !this.#closed) {
+      if (this.#answered.push({ exchange, result, keepMs }) === 1) afterNextPoll(this.#settleAnswered);
+      return;
+    }
+    connection.destroy();
     exchange.resolve(result);
+  };
+
+  // A receiver that hangs up right behind its answer, without saying so in it, is heard of when the sockets are next
+  // looked at. Used again before that, its connection failed half of all sends that followed each other.
+  readonly #settleAnswered = (): void => {
+    for (const { exchange, result, keepMs } of this.#answered.splice(0)) {
+      if (this.#closed || exchange.connection.isClosed) exchange.connection.destroy();
+      else this.#idle.giveBack(exchange.connection, keepMs);
+      exchange.resolve(result);
+    }
   };
 
   // The policy never changes, so a URL's verdict does not either.
@@ -109,6 +125,11 @@ class GuardedSender implements Sender {
     this.#targets.set(url, target);
     return target;
   }
+}
+
+/** Immediates run after a look at the sockets; one made by another, after the next. */
+function afterNextPoll(work: () => void): void {
+  setImmediate(() => setImmediate(work));
 }
 
 function unsent({ kind, message }: EgressError): AttemptResult {

@@ -12,7 +12,7 @@ describe('toEgressError', () => {
     ['ETIMEDOUT', 'timeout'],
     ['ERR_SSL_WRONG_VERSION_NUMBER', 'tls_error'],
     ['EHOSTUNREACH', 'network_error'],
-    ['EMFILE', 'network_error'],
+    ['EMFILE', 'out_of_resources'],
   ])('sorts %s under %s', (code, kind) => {
     expect(toEgressError(withCode(code))).toMatchObject({ kind, message: `text (${code})` });
   });

@@ -32,6 +32,11 @@ function kindOf(code: string): AttemptErrorKind {
     case 'EPIPE':
     case 'ECONNABORTED':
       return 'connection_reset';
+    case 'EMFILE':
+    case 'ENFILE':
+    case 'ENOBUFS':
+    case 'ENOMEM':
+      return 'out_of_resources';
     case 'ETIMEDOUT': // the kernel's own patience
       return 'timeout';
     default:

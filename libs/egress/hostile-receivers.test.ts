@@ -124,6 +124,26 @@ describe('bodies', () => {
   });
 });
 
+it.each([
+  ['100', 'HTTP/1.1 100 C\r\n\r\n'],
+  ['a 103 of folded lines', `HTTP/1.1 103 E\r\nlocation: a\r\n${' b\r\n'.repeat(3_000)}\r\n`],
+])('[H18] gives up a receiver that pours out %s without end', async (_what, interim) => {
+  let poured = 0;
+  const piece = Buffer.from(interim.repeat(Math.ceil(65_536 / interim.length)));
+  const receiver = await openReceiver(({ socket }) => {
+    const pour = (): void => {
+      while (!socket.destroyed && socket.write(piece)) poured += piece.length;
+    };
+    socket.on('drain', pour);
+    pour();
+  });
+  const result = await openSender(LOOPBACK).send(hook(receiver.port, { totalTimeoutMs: 30_000 }));
+  expect(result).toMatchObject({ kind: 'failure', error: 'protocol_error', sent: true });
+  await receiver.untilClosed(1);
+  // What the kernel takes in, not what 30 s of a socket would be.
+  expect(poured).toBeLessThan(64 * 1_048_576);
+});
+
 describe('the total deadline', () => {
   const zoo: [string, (request: RawRequest) => void, object][] = [
     ['never answers', () => undefined, { kind: 'failure', error: 'timeout', sent: true }],

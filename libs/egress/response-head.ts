@@ -49,6 +49,11 @@ export class HeadReader {
     return this.#state === DONE;
   }
 
+  /** Bytes of this head so far. */
+  get size(): number {
+    return MAX_HEAD_BYTES - this.#room;
+  }
+
   /** Forgets what was read and expects a status line. */
   begin(): void {
     this.status = 0;

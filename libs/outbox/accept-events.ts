@@ -50,7 +50,8 @@ matched as (
 fan_out as materialized (
   select f.place, f.tenant_id, f.id as event_id, p.id as endpoint_id, p.revision,
     (c.id_start || substr(d.digest, 1, 3) || '8' || substr(d.digest, 4, 15))::uuid as delivery_id,
-    greatest(now(), f.not_before) as due_at, coalesce(p.max_age_ms, $11) as max_age_ms, f.payload_bytes
+    -- A microsecond apart: equal times have no order, and a batch came out last first.
+    greatest(now(), f.not_before) + (f.place - 1) * interval '1 microsecond' as due_at, coalesce(p.max_age_ms, $11) as max_age_ms, f.payload_bytes
   from matched m
   join fresh f on f.place = m.place
   join waybill.endpoints p on p.tenant_id = any($1) and p.tenant_id = f.tenant_id and p.id = m.endpoint_id

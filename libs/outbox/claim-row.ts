@@ -83,6 +83,8 @@ export function toClaim(rows: readonly ClaimRow[], claimToken: string): Claim {
       leaseUntilMs,
     });
   }
+  // The update gives them by their place in the table.
+  deliveries.sort((one, other) => one.dueAtMs - other.dueAtMs);
   return { deliveries, endpoints: [...endpoints.values()], databaseNowMs };
 }
 

@@ -349,7 +349,7 @@ const CASES: Record<string, Case> = {
   'of a rate that leaves room': {
     facts: { ...endpoint({ ratePerSecond: 0.5 }), tokens: { left: 0, at: inSeconds(-2) } },
     reason: 'due',
-    says: /nothing stands/,
+    says: /nothing that is written down stands/,
     earliest: 0,
   },
   'of a rate, behind others': {
@@ -398,7 +398,7 @@ const CASES: Record<string, Case> = {
   'which one of two dispatchers could take': {
     facts: dispatchers({ living: 2, withRoom: 1, fullSlots: 1 }),
     reason: 'due',
-    says: /nothing stands/,
+    says: /nothing that is written down stands/,
     earliest: 0,
   },
   'of an endpoint that has just recovered': {
@@ -410,7 +410,7 @@ const CASES: Record<string, Case> = {
   'that is due': {
     facts: queued({ ahead: 1 }),
     reason: 'due',
-    says: /^It has been due since 2026-03-01T11:59:59Z \(1 s ago\), and nothing stands in its way: .* within 1 s\. 1 delivery is ahead of it\.$/,
+    says: /^It has been due since 2026-03-01T11:59:59Z \(1 s ago\), and nothing that is written down stands in its way: .* within 1 s if it has room\. 1 delivery is ahead of it\.$/,
     earliest: 0,
   },
 };

@@ -49,8 +49,8 @@ export function explainDelivery(
   return {
     reason: 'due',
     summary:
-      `It has been due since ${when(queued.dueAt, standing.readAt)}, and nothing stands in its way: ` +
-      `a dispatcher claims it when it next looks, within ${pollMs / 1000} s.${ahead}`,
+      `It has been due since ${when(queued.dueAt, standing.readAt)}, and nothing that is written down stands in its way: ` +
+      `a dispatcher claims it when it next looks, within ${pollMs / 1000} s if it has room.${ahead}`,
     earliestAttemptAt: standing.readAt,
     blockedBy: [],
   };

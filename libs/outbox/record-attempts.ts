@@ -196,7 +196,8 @@ const NOTHING: Recorded = { moved: new Set(), circuits: [] };
 export async function recordAttempts(db: Queryable, settled: readonly SettledAttempt[]): Promise<Recorded> {
   if (settled.length === 0) return NOTHING;
   const lessons = circuitLessons(settled);
-  // One order for every batch, so that two of them never lock the same rows crosswise.
+  // One order for every batch, so that two of them seldom lock the same rows crosswise: what is over comes before what is
+  // tried again. Then one of them is written a second time.
   const sorted = settled.toSorted(byKey);
   const values = [...attemptColumns(sorted), ...lessonColumns(lessons), ...batchBounds(sorted)];
   const { rows } = await db

@@ -111,6 +111,11 @@ export function readConfig(env: Environment): Config {
   return config;
 }
 
+/** Whether a text is the URL of a PostgreSQL by its looks. */
+export function isDatabaseUrl(text: string): boolean {
+  return /^postgres(ql)?:\/\//.test(text);
+}
+
 function reader(env: Environment, faults: string[]) {
   const decimal = (name: string, fallback: number, min: number, max: number): number => {
     const text = env[name];
@@ -130,7 +135,7 @@ function reader(env: Environment, faults: string[]) {
     },
     url(name: string): string {
       const text = env[name] ?? '';
-      if (/^postgres(ql)?:\/\//.test(text)) return text;
+      if (isDatabaseUrl(text)) return text;
       faults.push(`${name} must be a postgresql:// URL${text === '' ? '; it is not set' : ''}`);
       return text;
     },

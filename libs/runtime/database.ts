@@ -118,7 +118,7 @@ export function isDatabaseUnavailable(error: unknown): boolean {
   const code = sqlState(error);
   if (code !== null && (UNAVAILABLE.has(code) || NETWORK.has(code))) return true;
   // pg and pg-pool report these without a code.
-  return /Connection terminated|timeout exceeded when trying to connect|Query read timeout|not queryable|Query runner already released|Client has encountered a connection error/.test(
+  return /Connection terminated|timeout exceeded when trying to connect|Query read timeout|not queryable|Query runner already released|Client has encountered a connection error|SSL connection/.test(
     error.message,
   );
 }

@@ -1,5 +1,5 @@
 export { AppError, type AppErrorOptions, type ErrorDetail } from './app-error.js';
-export { readConfig, RECORD_MARGIN_MS, type Config } from './config.js';
+export { isDatabaseUrl, readConfig, RECORD_MARGIN_MS, type Config } from './config.js';
 export {
   createPool,
   isDatabaseUnavailable,

@@ -53,6 +53,29 @@ describe('claims', () => {
     }
   });
 
+  it('take a batch in its order, and whatever is due in the order of its times', async ({
+    onTestFinished,
+  }) => {
+    const stage = await openStage(onTestFinished);
+    const [session] = await openSessions(stage, 1, onTestFinished);
+    const batch = await stage.publish(60, { hint: false });
+    const ids = batch.map(({ deliveryId }) => deliveryId);
+    // Equal times would be told apart by their places.
+    const { rows } = await stage.pool.query<{ id: string }>(
+      'select delivery_id as id from waybill.delivery_queue order by due_at, ctid desc',
+    );
+    expect(rows.map(({ id }) => id)).toEqual(ids);
+    // The last is due first now, so that places and times disagree.
+    await stage.pool.query(
+      `update waybill.delivery_queue q set due_at = now() - o.place * interval '1 ms'
+       from unnest($1::uuid[]) with ordinality as o (id, place) where q.delivery_id = o.id`,
+      [ids],
+    );
+    const claimed: string[] = [];
+    for (let turn = 0; turn < 3; turn += 1) claimed.push(...idsOf(await claim(stage, session!, 20)));
+    expect(claimed).toEqual(ids.toReversed());
+  });
+
   it('[row 19] skip a row that an open transaction has locked, without waiting for it', async ({
     onTestFinished,
   }) => {

@@ -36,6 +36,21 @@ async function json<Result>(...args: string[]): Promise<Result> {
 }
 
 describe('the command line', () => {
+  it('says what is wrong with its use as JSON too, and dials nothing that is no database', async () => {
+    for (const [args, message] of [
+      [['key', 'create'], "required option '--tenant <id>' not specified"],
+      [['nope'], "unknown command 'nope'"],
+    ] as const) {
+      const { code, stdout, stderr } = await waybill(...args, '--json');
+      expect([code, stdout, JSON.parse(stderr)]).toEqual([
+        1,
+        '',
+        { error: { code: 'invalid_usage', message } },
+      ]);
+    }
+    expect(await examine({ DATABASE_URL: 'nonsense' })).toMatchObject([{ check: 'config', status: 'fail' }]);
+  });
+
   it('[row 95] [row 97] leads from an empty database to a delivered event, with HTTP for the rest', async () => {
     const early = await waybill('doctor');
     expect(early.code).toBe(1);

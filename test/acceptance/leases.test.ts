@@ -185,5 +185,11 @@ describe.concurrent('SIGTERM', { timeout: 120_000 }, () => {
     const settled = await expectSettled(stage, { attemptLimit: QUICK_ATTEMPTS });
     for (const delivery of settled.values())
       expect(delivery).toMatchObject({ state: 'succeeded', outcomes: ['lease_expired', 'succeeded'] });
+    // What stands in for the lost attempt began with its claim and took the lease, before anybody could reap it.
+    const { rows } = await stage.pool.query<{ lease_ms: number; over: boolean }>(
+      `select duration_ms as lease_ms, started_at + duration_ms * interval '1 millisecond' <= recorded_at as over
+       from waybill.attempts where outcome = 'lease_expired'`,
+    );
+    expect(rows).toEqual(Array(10).fill({ lease_ms: Number(QUICK.WAYBILL_LEASE_MS), over: true }));
   });
 });

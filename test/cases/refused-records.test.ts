@@ -1,6 +1,14 @@
+import { randomUUID } from 'node:crypto';
+import { createServer } from 'node:net';
+
+import { claimDeliveries } from '#outbox';
+import { createLogger, createPool, type Queryable } from '#runtime';
 import { describe, expect, it } from 'vitest';
 
+import { Recorder } from '../../apps/dispatcher/src/record/recorder.js';
 import { expectSettled } from '../support/expect-settled.js';
+import { listenOnLoopback } from '../support/listen-on-loopback.js';
+import { settleClaim } from '../support/settle-claim.js';
 import { openStage, QUICK } from '../support/stage.js';
 import { waitFor } from '../support/wait-for.js';
 
@@ -56,5 +64,56 @@ describe.concurrent('a record that the database refuses', { timeout: 120_000 }, 
     const { rows } = await stage.pool.query('select from waybill.attempts where error_kind is not null');
     expect(rows).toEqual([]);
     expect(stage.receiver.requests.length).toBe(1);
+  });
+
+  it('[I1] [F15] by refusing a secure connection, of which the driver tells without a code, is tried until it is taken', async ({
+    onTestFinished,
+  }) => {
+    const stage = await openStage(onTestFinished);
+    await stage.publish(3, { hint: false });
+    const { tenantId, endpointId } = stage;
+    const quotas = [{ tenantId, endpointId, quota: 3, watermarkMs: 0 }];
+    const { deliveries } = await claimDeliveries(stage.pool, quotas, {
+      claimToken: randomUUID(),
+      leaseMs: 60_000,
+    });
+    // As a server answers that cannot make another process: an error in place of a yes or no to TLS.
+    const crowded = createServer((socket) => socket.on('error', () => undefined).end('E'));
+    const port = await listenOnLoopback(crowded);
+    const refused = createPool({
+      url: `postgresql://nobody@127.0.0.1:${port}/nothing?sslmode=no-verify`,
+      max: 1,
+      applicationName: 'test',
+      statementTimeoutMs: 5_000,
+      lockTimeoutMs: 500,
+      onIdleError: () => undefined,
+    });
+    onTestFinished(async () => {
+      await refused.end();
+      crowded.close();
+    });
+    let isCrowded = true;
+    const db: Queryable = {
+      query: (query: never) => (isCrowded ? refused : stage.pool).query(query),
+    };
+    const lines: string[] = [];
+    const logger = createLogger('test', 'warn', { write: (line) => void lines.push(line) });
+    const recorder = new Recorder(db, logger, {
+      recorded: () => undefined,
+      circuitsChanged: () => undefined,
+    });
+    for (const delivery of deliveries) recorder.add(settleClaim(delivery, 'succeeded'));
+    await waitFor(() => lines.filter((line) => line.includes('record.failed')).length >= 3, {
+      what: 'three refused records',
+    });
+    expect(recorder.unrecorded).toBe(3);
+    isCrowded = false;
+    await recorder.drain(20_000);
+    expect(recorder.unrecorded).toBe(0);
+    const { rows } = await stage.pool.query(
+      `select d.state, a.outcome, a.number from waybill.deliveries d
+       join waybill.attempts a using (tenant_id, event_id, endpoint_id)`,
+    );
+    expect(rows).toEqual(Array(3).fill({ state: 'succeeded', outcome: 'succeeded', number: 1 }));
   });
 });

@@ -16,8 +16,10 @@ import { withSource } from './with-source.js';
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The operator's commands. Each resolves to nothing and reports by printing; `doctor` sets the exit code. */
-export function createProgram(env: Environment): Command {
+export function createProgram(env: Environment, output: Output): Command {
   const program = new Command('waybill').description('Operate a Waybill installation.').version(VERSION);
+  // A wrong use is thrown like any other failure then, instead of being told in words; so is the end of a help text.
+  if (output.json) program.exitOverride().configureOutput({ writeErr: () => undefined });
   addMigrate(program, env);
   addTenant(program, env);
   addKey(program, env);

@@ -1,5 +1,12 @@
 import { countPartitionDays, measureQueue, measureReplicas, REPLICA_SILENT_MS } from '#outbox';
-import { AppError, assertSchemaRevision, readConfig, RECORD_MARGIN_MS, type Queryable } from '#runtime';
+import {
+  AppError,
+  assertSchemaRevision,
+  isDatabaseUrl,
+  readConfig,
+  RECORD_MARGIN_MS,
+  type Queryable,
+} from '#runtime';
 import { openPool } from './with-source.js';
 
 /** One line of the doctor's report. */
@@ -22,7 +29,8 @@ type Environment = Readonly<Record<string, string | undefined>>;
 export async function examine(env: Environment): Promise<readonly Finding[]> {
   const config = examineConfig(env);
   const url = env['DATABASE_URL'];
-  if (url === undefined || url === '') return [config];
+  // Whatever is no URL of a database would be looked up as the name of a host.
+  if (url === undefined || !isDatabaseUrl(url)) return [config];
   const pool = openPool(url);
   try {
     const database = await ask('database', () => examineDatabase(pool));

@@ -1,3 +1,4 @@
+import { CommanderError } from 'commander';
 import { AppError, isDatabaseUnavailable } from '#runtime';
 
 /** How a command says what it did: lines for people, or one JSON document for programs. */
@@ -20,12 +21,19 @@ export function printFailure(output: Output, error: unknown): void {
   console.error(output.json ? JSON.stringify({ error: { code, message } }) : `waybill: ${message}`);
 }
 
+/** Whether this is how a help text, or the version, ends with `--json`. */
+export function isHelp(error: unknown): boolean {
+  return error instanceof CommanderError && error.exitCode === 0;
+}
+
 function describe(error: unknown): { code: string; message: string } {
   if (error instanceof AppError) {
     const details = error.details.map(({ field, reason }) => ` ${field}: ${reason}.`).join('');
     return { code: error.code, message: error.message + details };
   }
   const message = error instanceof Error ? error.message : String(error);
+  if (error instanceof CommanderError)
+    return { code: 'invalid_usage', message: message.replace(/^error: /, '') };
   if (isDatabaseUnavailable(error)) {
     return { code: 'database_unavailable', message: `The database cannot be reached: ${message}` };
   }

@@ -155,15 +155,14 @@ export class Recorder {
       try {
         await this.#makeCircuits(batch);
         const { moved, circuits } = await recordAttempts(this.#db, batch);
-        this.#events.recorded(batch, moved);
-        if (circuits.length > 0) this.#events.circuitsChanged(circuits);
+        this.#tell(batch, moved, circuits);
         return;
       } catch (error) {
         const state = sqlState(error);
         const locked = state === LOCK_NOT_AVAILABLE;
         const tooSlow = (state === STATEMENT_TIMEOUT || locked) && batch.length > 1;
-        const again =
-          isDatabaseUnavailable(error) || (state !== null && !tooSlow && !REFUSED_DATA.test(state));
+        const refused = state === null ? isOwnFault(error) : REFUSED_DATA.test(state);
+        const again = isDatabaseUnavailable(error) || (!tooSlow && !refused);
         this.#logger.warn({ event: 'record.failed', count: batch.length, again, err: error });
         // Outcomes are worth more than what they teach, and most locks are of the row that would learn it.
         if (locked && batch.some(({ lesson }) => lesson !== null))
@@ -171,6 +170,20 @@ export class Recorder {
         if (!again) return this.#split(batch, error);
         await delay(Math.min(BACKOFF_MAX_MS, 50 * 2 ** failures));
       }
+    }
+  }
+
+  /** It is in the database: whatever becomes of those who hear of it, it must not be written again. */
+  #tell(
+    batch: readonly SettledAttempt[],
+    moved: ReadonlySet<string>,
+    circuits: readonly CircuitChange[],
+  ): void {
+    try {
+      this.#events.recorded(batch, moved);
+      if (circuits.length > 0) this.#events.circuitsChanged(circuits);
+    } catch (error) {
+      this.#logger.error({ event: 'record.unheard', count: batch.length, err: error });
     }
   }
 
@@ -208,6 +221,11 @@ const UNRECORDABLE = 'unrecordable';
 
 function withoutLesson(settled: SettledAttempt): SettledAttempt {
   return { ...settled, lesson: null };
+}
+
+/** Errors of the language blame what we made of the data; all others without a code are the connection's. */
+function isOwnFault(error: unknown): boolean {
+  return error instanceof TypeError || error instanceof RangeError || error instanceof SyntaxError;
 }
 
 /** The same attempt and outcome, without the parts that came from the receiver. */

@@ -101,6 +101,8 @@ export async function deliver(
   if (result.kind === 'failure' && result.error === 'aborted') {
     return result.sent ? { kind: 'abandoned' } : { kind: 'unsent', reason: 'stopping', retryInMs: 0 };
   }
+  if (result.kind === 'failure' && result.error === 'out_of_resources' && !result.sent)
+    return { kind: 'unsent', reason: result.message, retryInMs: OUR_FAULT_RETRY_MS };
   return settle(delivery, clock, parts, startedAtMs, result);
 }
 

@@ -38,6 +38,7 @@ export async function reapStep(
   db: Queryable,
   place: ReapPlace,
   retry: RetryPolicy,
+  leaseMs: number,
   random: () => number,
 ): Promise<ReapStep> {
   const blocks = await countQueueBlocks(db);
@@ -50,7 +51,7 @@ export async function reapStep(
   const spread = spreadEvenly(lapsed.length, random);
   return {
     lapsed: lapsed.map((claim, index) =>
-      settleLapsed(claim, { ...readRetryPolicy(claim.retry, retry), jitter: 1 }, spread[index]!),
+      settleLapsed(claim, leaseMs, { ...readRetryPolicy(claim.retry, retry), jitter: 1 }, spread[index]!),
     ),
     expired,
     next: { block: next },
@@ -70,7 +71,12 @@ export function spreadEvenly(count: number, random: () => number): number[] {
   return parts.toSorted((a, b) => a.order - b.order).map(({ value }) => value);
 }
 
-function settleLapsed(claim: LapsedClaim, retry: RetryPolicy, spread: number): SettledAttempt {
+function settleLapsed(
+  claim: LapsedClaim,
+  leaseMs: number,
+  retry: RetryPolicy,
+  spread: number,
+): SettledAttempt {
   const { tenantId, endpointId, eventId, deliveryId, claimToken, attemptNumber, endpointRevision } = claim;
   const attempt = {
     outcome: 'lease_expired',
@@ -79,8 +85,9 @@ function settleLapsed(claim: LapsedClaim, retry: RetryPolicy, spread: number): S
     error:
       'The worker died or lost the database before it recorded an outcome; the request may have been made.',
     responseBody: null,
-    startedAtMs: claim.leaseUntilMs,
-    durationMs: 0,
+    // All that is known: it was claimed then, and its time was the lease's.
+    startedAtMs: claim.leaseUntilMs - leaseMs,
+    durationMs: leaseMs,
   } as const;
   const standing = {
     cycleAttemptNumber: claim.cycleAttemptNumber,

@@ -73,7 +73,7 @@ export class UpkeepService implements OnApplicationBootstrap {
   reap(): Promise<void> {
     return this.#once('reap', async () => {
       const { db, recorder, retry } = this.engine;
-      const step = await reapStep(db, this.#reapPlace, retry, Math.random);
+      const step = await reapStep(db, this.#reapPlace, retry, this.config.leaseMs, Math.random);
       this.#reapPlace = step.next;
       if (step.expired > 0) this.engine.logger.warn({ event: 'delivery.expired', count: step.expired });
       const lapsed = step.lapsed.filter(({ deliveryId }) => !recorder.holds(deliveryId));
