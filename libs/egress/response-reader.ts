@@ -2,7 +2,7 @@ import { ChunkLine } from './chunk-line.js';
 import { EgressError } from './egress-error.js';
 import { LOCATION, RETRY_AFTER } from './field-names.js';
 import { frameResponse } from './response-framing.js';
-import { HeadReader } from './response-head.js';
+import { HeadReader, MAX_HEAD_BYTES } from './response-head.js';
 
 /** Hears one response: at most one head, its body in pieces, then either the end or a fault, once. */
 export interface ResponseSink {
@@ -20,7 +20,7 @@ export interface ResponseSink {
  * What all 1xx before a response may take. They are read by the one thread that sends everybody's requests, at 20 to 60
  * MB/s: without an end, four receivers that flood delayed the attempts of others by 3 s.
  */
-const MAX_INTERIM_BYTES = 65_536;
+const MAX_INTERIM_BYTES = MAX_HEAD_BYTES;
 
 // What the next byte belongs to.
 const HEAD = 0;
@@ -97,7 +97,7 @@ export class ResponseReader {
       // Nobody asked for another protocol.
       if (status === 101) this.fail(new EgressError('protocol_error', 'the answer changes the protocol'));
       else if (this.#interimBytes > MAX_INTERIM_BYTES)
-        this.fail(new EgressError('protocol_error', 'no answer came after 64 KiB of interim ones'));
+        this.fail(new EgressError('protocol_error', `no answer came after ${MAX_INTERIM_BYTES} bytes of interim ones`));
       head.begin();
       return at;
     }
