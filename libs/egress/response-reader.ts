@@ -97,7 +97,12 @@ export class ResponseReader {
       // Nobody asked for another protocol.
       if (status === 101) this.fail(new EgressError('protocol_error', 'the answer changes the protocol'));
       else if (this.#interimBytes > MAX_INTERIM_BYTES)
-        this.fail(new EgressError('protocol_error', `no answer came after ${MAX_INTERIM_BYTES} bytes of interim ones`));
+        this.fail(
+          new EgressError(
+            'protocol_error',
+            `no answer came after ${MAX_INTERIM_BYTES} bytes of interim ones`,
+          ),
+        );
       head.begin();
       return at;
     }

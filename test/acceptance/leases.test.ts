@@ -190,6 +190,8 @@ describe.concurrent('SIGTERM', { timeout: 120_000 }, () => {
       `select duration_ms as lease_ms, started_at + duration_ms * interval '1 millisecond' <= recorded_at as over
        from waybill.attempts where outcome = 'lease_expired'`,
     );
-    expect(rows).toEqual(Array(10).fill({ lease_ms: Number(QUICK.WAYBILL_LEASE_MS), over: true }));
+    expect(rows).toEqual(
+      Array.from({ length: 10 }, () => ({ lease_ms: Number(QUICK.WAYBILL_LEASE_MS), over: true })),
+    );
   });
 });

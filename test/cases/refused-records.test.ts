@@ -114,6 +114,8 @@ describe.concurrent('a record that the database refuses', { timeout: 120_000 }, 
       `select d.state, a.outcome, a.number from waybill.deliveries d
        join waybill.attempts a using (tenant_id, event_id, endpoint_id)`,
     );
-    expect(rows).toEqual(Array(3).fill({ state: 'succeeded', outcome: 'succeeded', number: 1 }));
+    expect(rows).toEqual(
+      Array.from({ length: 3 }, () => ({ state: 'succeeded', outcome: 'succeeded', number: 1 })),
+    );
   });
 });
