@@ -47,15 +47,18 @@ async function isUp({ child, said }: Launch): Promise<void> {
   if (child.exitCode !== null) throw new Error(`npm start ended with ${child.exitCode}:\n${said()}`);
 }
 
-/** The processes of the last start, by what they wrote themselves. */
-function startedPids(): number[] {
-  const apps = ['api', 'dispatcher'].map((name) => {
-    const lines = readFileSync(join(home, 'log', `${name}.log`), 'utf8')
-      .trim()
-      .split('\n');
-    const last: { pid: number } = JSON.parse(lines.at(-1) ?? '{}');
-    return last.pid;
-  });
+/** The processes of the last start, by what they wrote themselves: an app is ready a moment before it has. */
+async function startedPids(): Promise<number[]> {
+  const apps: number[] = [];
+  for (const name of ['api', 'dispatcher']) {
+    const wholeLines = (): string[] =>
+      readFileSync(join(home, 'log', `${name}.log`), 'utf8')
+        .split('\n')
+        .slice(0, -1);
+    await expect.poll(() => wholeLines().length, { timeout: 10_000 }).toBeGreaterThan(0);
+    const last: { pid: number } = JSON.parse(wholeLines().at(-1)!);
+    apps.push(last.pid);
+  }
   return [...apps, Number.parseInt(readFileSync(join(home, 'postgres', 'postmaster.pid'), 'utf8'), 10)];
 }
 
@@ -84,7 +87,7 @@ describe('npm start', { timeout: 180_000 }, () => {
     const first = launch([]);
     await isUp(first);
     const key = readFileSync(join(home, 'admin-key'), 'utf8').trim();
-    const pids = startedPids();
+    const pids = await startedPids();
     expect(pids.filter(isAlive)).toEqual(pids);
     first.child.kill('SIGKILL');
     await expect.poll(() => pids.filter(isAlive), { timeout: 30_000 }).toEqual([]);
@@ -99,7 +102,7 @@ describe('npm start', { timeout: 180_000 }, () => {
   test('ends with the reason when an app dies', async () => {
     const started = launch([]);
     await isUp(started);
-    const [, dispatcher] = startedPids();
+    const [, dispatcher] = await startedPids();
     process.kill(dispatcher ?? 0, 'SIGKILL');
     const [code] = await once(started.child, 'exit');
     expect(code).toBe(1);
