@@ -1,6 +1,7 @@
 import net from 'node:net';
 import tls from 'node:tls';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { listenOnLoopback } from '../../test/support/listen-on-loopback.js';
 import { RX_STUB_TEST_TLS } from '../../test/data/rx-stub-test-tls.js';
 import {
   afterThisTest,
@@ -15,12 +16,9 @@ const LOOPBACK = ['127.0.0.0/8'];
 const OK = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok';
 const hook = (port: number, changes: Partial<OutgoingRequest> = {}): OutgoingRequest =>
   requestTo(`http://127.0.0.1:${port}/hook`, changes);
-const listen = async (server: net.Server): Promise<number> => {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+const listen = (server: net.Server): Promise<number> => {
   afterThisTest(() => server.close());
-  const bound = server.address();
-  if (bound === null || typeof bound === 'string') throw new Error('no port');
-  return bound.port;
+  return listenOnLoopback(server);
 };
 
 afterEach(() => {

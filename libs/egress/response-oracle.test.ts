@@ -1,6 +1,7 @@
 import http from 'node:http';
 import net from 'node:net';
 import { describe, expect, it } from 'vitest';
+import { listenOnLoopback } from '../../test/support/listen-on-loopback.js';
 import { seededRandom } from '../../test/support/seeded-random.js';
 import { afterThisTest, openSender, requestTo } from '../../test/support/sender-fixture.js';
 
@@ -107,8 +108,7 @@ async function openServer() {
     for (const socket of open) socket.destroy();
     server.close();
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  state.port = (server.address() as net.AddressInfo).port;
+  state.port = await listenOnLoopback(server);
   return state;
 }
 
