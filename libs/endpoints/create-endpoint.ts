@@ -1,6 +1,6 @@
-import type { DataSource } from 'typeorm';
 import type { EgressPolicy } from '#egress';
 import { newId } from '#runtime';
+import type { TenantTransaction } from '#tenants';
 import { acceptDescription, acceptEventTypes, acceptSecret, acceptUrl } from './endpoint-input.js';
 import { EndpointSecret } from './endpoint-secret.entity.js';
 import { Endpoint, type EndpointStatus } from './endpoint.entity.js';
@@ -22,7 +22,7 @@ export interface NewEndpoint {
  * Stores an endpoint with its subscription and its signing secret. The secret is in this answer and in no later one.
  */
 export async function createEndpoint(
-  source: DataSource,
+  tx: TenantTransaction,
   tenantId: string,
   input: NewEndpoint,
   policy: EgressPolicy,
@@ -32,13 +32,10 @@ export async function createEndpoint(
   const secret = acceptSecret(input.secret);
   const eventTypes = acceptEventTypes(input.eventTypes ?? null);
   const description = acceptDescription(input.description ?? '');
-  const endpoint = await source.transaction(async (tx) => {
-    await tx
-      .getRepository(Endpoint)
-      .insert({ tenantId, id, url, description, status: input.status ?? 'enabled', ...input.delivery });
-    await tx.getRepository(EndpointSecret).insert({ tenantId, endpointId: id, id: newId(), secret });
-    await replaceSubscriptions(tx, tenantId, id, eventTypes);
-    return findEndpoint(tx, tenantId, id);
-  });
-  return { endpoint, secret };
+  await tx
+    .getRepository(Endpoint)
+    .insert({ tenantId, id, url, description, status: input.status ?? 'enabled', ...input.delivery });
+  await tx.getRepository(EndpointSecret).insert({ tenantId, endpointId: id, id: newId(), secret });
+  await replaceSubscriptions(tx, tenantId, id, eventTypes);
+  return { endpoint: await findEndpoint(tx, tenantId, id), secret };
 }

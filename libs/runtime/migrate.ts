@@ -4,6 +4,7 @@ import { CODE_REVISION } from '#migrations';
 import { AppError } from './app-error.js';
 import { openDataSource } from './data-source.js';
 import type { Queryable } from './database.js';
+import { prepareRoles } from './prepare-roles.js';
 
 /** Days of partitions that stand ahead of today; yesterday's is made too, for transactions open over midnight. */
 export const PARTITION_DAYS_AHEAD = 14;
@@ -24,7 +25,7 @@ export async function migrate(url: string): Promise<{ applied: string[] }> {
   await client.connect();
   try {
     await client.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]);
-    await client.query('create schema if not exists waybill');
+    await prepareRoles(client);
     const applied = await applyMigrations(url);
     await createDayPartitions(client);
     return { applied };
@@ -47,6 +48,7 @@ export async function migrateDown(url: string): Promise<void> {
 function openSource(url: string): Promise<DataSource> {
   return openDataSource({
     url,
+    role: 'waybill_owner',
     entities: [],
     applicationName: 'waybill-migrate',
     max: 1,

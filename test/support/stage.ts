@@ -2,6 +2,7 @@ import { parseEgressPolicy } from '#egress';
 import { createEndpoint, Endpoint, EndpointSecret, Subscription } from '#endpoints';
 import { acceptEvents, createHints } from '#outbox';
 import { openDataSource, formatId } from '#runtime';
+import { withTenant } from '#tenants';
 import type { DataSource } from 'typeorm';
 import type { Pool } from 'pg';
 
@@ -93,7 +94,9 @@ export async function openStage(onTestFinished: (cleanUp: () => Promise<void>) =
 
   const policy = parseEgressPolicy({ allow: ['127.0.0.0/8'], deny: [], allowHttp: true });
   const addEndpoint = async (url: string): Promise<{ endpointId: string; secret: string }> => {
-    const { endpoint: created, secret } = await createEndpoint(source, tenantId, { url }, policy);
+    const { endpoint: created, secret } = await withTenant(source, tenantId, (tx) =>
+      createEndpoint(tx, tenantId, { url }, policy),
+    );
     return { endpointId: created.endpoint.id, secret };
   };
   const { endpointId, secret } = await addEndpoint(receiver.url);
@@ -160,6 +163,7 @@ export async function openStage(onTestFinished: (cleanUp: () => Promise<void>) =
 function openCatalogue(url: string): Promise<DataSource> {
   return openDataSource({
     url,
+    role: 'waybill_app',
     entities: [Endpoint, EndpointSecret, Subscription],
     applicationName: 'waybill-test',
     max: 1,

@@ -24,8 +24,8 @@ await runApp('api', logger, start);
 async function start(): Promise<RunningApp> {
   const config = readConfig(process.env);
   const { context, close } = await createContext(config, logger);
-  await assertSchemaRevision(context.readPool);
-  await createDayPartitions(context.readPool);
+  await assertSchemaRevision(context.platformPool);
+  await createDayPartitions(context.platformPool);
   const { server, close: closeApp } = await createServer(context);
   return {
     url: await listen(server, config),

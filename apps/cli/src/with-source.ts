@@ -15,6 +15,7 @@ export async function withSource<Result>(
   }
   const source = await openDataSource({
     url: config.databaseUrl,
+    role: 'waybill_operator',
     entities: [Tenant, ApiKey],
     applicationName: 'waybill-cli',
     max: 1,
@@ -30,6 +31,7 @@ export async function withSource<Result>(
 export function openPool(url: string) {
   return createPool({
     url,
+    role: null,
     max: 1,
     applicationName: 'waybill-cli',
     statementTimeoutMs: 10_000,

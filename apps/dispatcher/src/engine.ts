@@ -68,6 +68,7 @@ export class Engine {
     };
     this.db = createPool({
       url: config.databaseUrl,
+      role: 'waybill_dispatcher',
       max: CONNECTIONS,
       applicationName: 'waybill-dispatcher',
       statementTimeoutMs: 5_000,
