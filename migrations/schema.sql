@@ -110,6 +110,7 @@ create policy one_tenant on waybill.circuits for all to waybill_app
   with check (tenant_id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid);
 grant delete, select, update on waybill.circuits to waybill_app;
 grant insert, select, update on waybill.circuits to waybill_dispatcher;
+grant select on waybill.circuits to waybill_intake;
 grant select on waybill.circuits to waybill_operator;
 
 create table waybill.dead_letters (
@@ -198,7 +199,7 @@ create policy one_tenant on waybill.delivery_queue for all to waybill_app
   with check (tenant_id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid);
 grant delete, insert, select, update on waybill.delivery_queue to waybill_app;
 grant delete, insert, select, update on waybill.delivery_queue to waybill_dispatcher;
-grant insert on waybill.delivery_queue to waybill_intake;
+grant insert, select on waybill.delivery_queue to waybill_intake;
 grant select on waybill.delivery_queue to waybill_operator;
 
 create table waybill.endpoint_secrets (

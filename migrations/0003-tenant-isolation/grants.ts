@@ -32,7 +32,9 @@ grant select (id, suspended_at) on waybill.tenants to waybill_intake;
 grant select (tenant_id, id, secret_digest, scopes, expires_at, revoked_at) on waybill.api_keys to waybill_intake;
 grant select on waybill.endpoints, waybill.subscriptions to waybill_intake;
 grant select, insert on waybill.idempotency_keys, waybill.events, waybill.deliveries to waybill_intake;
-grant insert on waybill.delivery_queue to waybill_intake;
+grant select, insert on waybill.delivery_queue to waybill_intake;
+-- What a repeated key is answered with shows its deliveries' states.
+grant select on waybill.circuits to waybill_intake;
 `;
 
 /** Claims, sends, records, keeps up: the queue and its history over all tenants, no API keys. */
