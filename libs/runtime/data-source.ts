@@ -1,5 +1,6 @@
 import type { DataSource, EntitySchema } from 'typeorm';
 import { MIGRATIONS } from '#migrations';
+import { toRoleError } from './role-error.js';
 import { SILENCE_MS, type DatabaseRole } from './database.js';
 
 export interface DataSourceOptions {
@@ -39,5 +40,7 @@ export async function openDataSource(options: DataSourceOptions): Promise<DataSo
       ...(statementTimeoutMs === 0 ? {} : { query_timeout: statementTimeoutMs + SILENCE_MS }),
     },
   });
-  return source.initialize();
+  return source.initialize().catch((error: unknown) => {
+    throw toRoleError(error, options.role);
+  });
 }

@@ -32,8 +32,9 @@ export async function withTransaction<Result>(
     await client.query('commit');
     return result;
   } catch (error) {
-    // A connection that cannot even roll back is not one for the pool to keep.
-    await client.query('rollback').catch((failure: Error) => (broken = failure));
+    // A connection that broke, or that cannot even roll back, is thrown away: its transaction ends with it.
+    if (isDatabaseUnavailable(error)) broken = error as Error;
+    else await client.query('rollback').catch((failure: Error) => (broken = failure));
     throw error;
   } finally {
     client.release(broken);

@@ -3,8 +3,9 @@ import type { DataSource } from 'typeorm';
 import { CODE_REVISION } from '#migrations';
 import { AppError } from './app-error.js';
 import { openDataSource } from './data-source.js';
-import type { Queryable } from './database.js';
+import type { DatabaseRole, Queryable } from './database.js';
 import { prepareRoles } from './prepare-roles.js';
+import { toRoleError } from './role-error.js';
 
 /** Days of partitions that stand ahead of today; yesterday's is made too, for transactions open over midnight. */
 export const PARTITION_DAYS_AHEAD = 14;
@@ -77,10 +78,12 @@ export async function createDayPartitions(db: Queryable): Promise<number> {
 
 /**
  * Throws `schema_missing` or `schema_revision_mismatch`, naming both revisions, unless this code can run on the
- * database as it stands.
+ * database as it stands; `database_role_unavailable` when the login may not act as `role`, under which `db` works.
  */
-export async function assertSchemaRevision(db: Queryable): Promise<void> {
-  const found = await readSchemaRevision(db);
+export async function assertSchemaRevision(db: Queryable, role: DatabaseRole | null = null): Promise<void> {
+  const found = await readSchemaRevision(db).catch((error: unknown) => {
+    throw toRoleError(error, role);
+  });
   if (found === null) {
     throw new AppError(
       'schema_missing',

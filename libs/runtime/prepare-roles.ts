@@ -1,4 +1,6 @@
-import type { Queryable } from './database.js';
+import { setTimeout as delay } from 'node:timers/promises';
+import { AppError } from './app-error.js';
+import { sqlState, type Queryable } from './database.js';
 
 /** `waybill_producer` is for the sessions of those who emit events in SQL: no process of ours takes it. */
 const ROLES: readonly string[] = [
@@ -10,27 +12,17 @@ const ROLES: readonly string[] = [
   'waybill_producer',
 ];
 
-/**
- * Roles belong to the whole server, so two databases that are migrated at once may make the same one: whoever comes
- * second finds it made. Who makes a role may not always take it (PostgreSQL 16), so each is granted to its maker.
- */
+/** From PostgreSQL 16 on whoever makes a role may not take it yet, so it is granted to its maker. */
 const PREPARE_ROLE = `
 do $$
 begin
   if not exists (select from pg_roles where rolname = '%ROLE%') then
     create role %ROLE% nologin noinherit;
   end if;
-exception when duplicate_object or unique_violation then
-  null;
-end
-$$;
-do $$
-begin
-  if not pg_has_role(session_user, '%ROLE%', 'member') then
+  if not pg_has_role(session_user, '%ROLE%',
+    case when current_setting('server_version_num')::integer >= 160000 then 'set' else 'member' end) then
     execute format('grant %ROLE% to %I', session_user);
   end if;
-exception when duplicate_object or unique_violation then
-  null;
 end
 $$;
 `;
@@ -60,11 +52,61 @@ end
 $$;
 `;
 
+const INSUFFICIENT_PRIVILEGE = '42501';
+
+const READ_LACKS = `
+select quote_ident(session_user) as login, array(
+  select role from unnest($1::text[]) role where not exists (select from pg_roles where rolname = role)
+) as missing
+`;
+
+/** What an administrator has to run where the login itself may not. */
+async function adviceFor(db: Queryable, { message }: Error): Promise<string> {
+  const { rows } = await db.query<{ login: string; missing: string[] }>({
+    text: READ_LACKS,
+    values: [ROLES],
+  });
+  const { login, missing } = rows[0]!;
+  const statements = [
+    ...missing.map((role) => `create role ${role} nologin noinherit;`),
+    `grant ${ROLES.join(', ')} to ${login};`,
+  ];
+  return (
+    `The login ${login} may not prepare this server (${message}). Let an administrator run this once, then try again:` +
+    statements.map((statement) => `\n  ${statement}`).join('')
+  );
+}
+
 /**
  * Makes the roles of docs/reference/roles.md that the server lacks, lets the current login take them, and gives the
  * schema to waybill_owner. Needs CREATEROLE only where a role is missing or not granted. Run under the lock of migrate.
  */
 export async function prepareRoles(db: Queryable): Promise<void> {
-  for (const role of ROLES) await db.query({ text: PREPARE_ROLE.replaceAll('%ROLE%', role) });
-  await db.query({ text: OWN_SCHEMA });
+  try {
+    for (const role of ROLES) await prepareRole(db, role);
+    await db.query({ text: OWN_SCHEMA });
+  } catch (error) {
+    if (sqlState(error) !== INSUFFICIENT_PRIVILEGE) throw error;
+    throw new AppError('database_role_unavailable', await adviceFor(db, error as Error), { cause: error });
+  }
+}
+
+/**
+ * Roles belong to the whole server, and no lock of ours reaches beyond a database: of two that make the same role at once
+ * one finds it there already, or not there yet though it is, or changed under its hands.
+ */
+const RACES = new Set(['42710', '23505', '42704', 'XX000']);
+const TRIES_MAX = 20;
+const TRY_AGAIN_MS = 50;
+
+async function prepareRole(db: Queryable, role: string): Promise<void> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      await db.query({ text: PREPARE_ROLE.replaceAll('%ROLE%', role) });
+      return;
+    } catch (error) {
+      if (!RACES.has(sqlState(error) ?? '') || tries === TRIES_MAX) throw error;
+      await delay(TRY_AGAIN_MS);
+    }
+  }
 }

@@ -24,7 +24,8 @@ await runApp('api', logger, start);
 async function start(): Promise<RunningApp> {
   const config = readConfig(process.env);
   const { context, close } = await createContext(config, logger);
-  await assertSchemaRevision(context.platformPool);
+  await assertSchemaRevision(context.platformPool, 'waybill_operator');
+  await context.intake.assertReady();
   await createDayPartitions(context.platformPool);
   const { server, close: closeApp } = await createServer(context);
   return {

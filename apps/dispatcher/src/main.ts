@@ -31,7 +31,7 @@ async function start(): Promise<RunningApp> {
     allowHttp: config.allowHttp,
   });
   const engine = new Engine(config, policy, logger);
-  await assertSchemaRevision(engine.db);
+  await assertSchemaRevision(engine.db, 'waybill_dispatcher');
   await createDayPartitions(engine.db);
   const app = await createApp(config, engine);
   await app.listen(config.dispatcherPort, config.host);

@@ -1,6 +1,5 @@
-import type pg from 'pg';
 import { acceptEvents, type AcceptResult, type EventInput } from '#outbox';
-import { AppError, createPool, isDatabaseUnavailable, sqlState, type Config } from '#runtime';
+import { AppError, assertSchemaRevision, createPool, sqlState, withTransaction, type Config } from '#runtime';
 import { createAuthenticate, type Authenticate } from '../auth/authenticate.js';
 import { createGroupAccept, type Accept } from './group-accept.js';
 import { Turns } from './turns.js';
@@ -21,6 +20,8 @@ export interface Intake {
     inputs: readonly EventInput[],
     settle: (result: AcceptResult, place: number) => Item,
   ): Promise<readonly Item[]>;
+  /** Throws what keeps it from working: no schema, another revision, a role that the login may not take. */
+  assertReady(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -76,8 +77,9 @@ export function createIntake(config: Config, onIdleError: (error: Error) => void
     },
     acceptBatch: (inputs, settle) =>
       untilKeysAreFree(() =>
-        inTransaction(batchPool, async (client) => (await acceptEvents(client, inputs, options)).map(settle)),
+        withTransaction(batchPool, async (tx) => (await acceptEvents(tx, inputs, options)).map(settle)),
       ),
+    assertReady: () => assertSchemaRevision(acceptPool, 'waybill_intake'),
     async close() {
       await Promise.all([authPool.end(), acceptPool.end(), keyedPool.end(), batchPool.end()]);
     },
@@ -98,26 +100,5 @@ async function untilKeysAreFree<Result>(work: () => Promise<Result>): Promise<Re
       if (sqlState(error) !== LOCK_NOT_AVAILABLE) throw error;
       if (performance.now() >= deadline) throw keyInProgress(error);
     }
-  }
-}
-
-async function inTransaction<Result>(
-  pool: pg.Pool,
-  work: (client: pg.PoolClient) => Promise<Result>,
-): Promise<Result> {
-  const client = await pool.connect();
-  let broken: Error | undefined;
-  try {
-    await client.query('begin');
-    const result = await work(client);
-    await client.query('commit');
-    return result;
-  } catch (error) {
-    // A connection that broke, or that cannot even roll back, is thrown away: its transaction ends with it.
-    if (isDatabaseUnavailable(error)) broken = error as Error;
-    else await client.query('rollback').catch((failure: Error) => (broken = failure));
-    throw error;
-  } finally {
-    client.release(broken);
   }
 }
