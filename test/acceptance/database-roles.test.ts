@@ -87,7 +87,7 @@ it('tells a login that may not take the roles what an administrator has to run, 
   const advice = refused.stderr.match(/^ +(?:create role|grant) .*;$/gm);
   // The roles are there already.
   expect(advice).toHaveLength(1);
-  await admin.query(advice![0]!);
+  await admin.query(advice![0]);
   expect(await runCli(['migrate'], { DATABASE_URL: urlOf('humble', 'humble') })).toMatchObject({ code: 0 });
 });
 
