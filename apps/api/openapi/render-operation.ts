@@ -21,6 +21,12 @@ export interface ShownResponse {
   readonly 'x-codes'?: readonly string[];
 }
 
+/** What operations name. */
+export interface ShownComponents {
+  readonly responses: Readonly<Record<string, ShownResponse>>;
+  readonly schemas: Readonly<Record<string, Schema>>;
+}
+
 /** An operation as it stands in the document. */
 export interface ShownOperation {
   readonly operationId: string;
@@ -39,13 +45,13 @@ export interface ShownOperation {
 /** An operation with an anchor: what it takes, a command that calls it, and what it answers. */
 export function renderOperation(
   operation: ShownOperation,
-  shared: Readonly<Record<string, ShownResponse>>,
+  { responses: shared, schemas }: ShownComponents,
 ): string {
   const { operationId, method, path, summary, description, parameters, requestBody } = operation;
   const body = Object.values(requestBody?.content ?? {})[0];
   const responses = Object.entries(operation.responses).map(([status, response]): [string, ShownResponse] => [
     status,
-    '$ref' in response ? shared[response.$ref.slice(response.$ref.lastIndexOf('/') + 1)]! : response,
+    '$ref' in response ? shared[nameOf(response.$ref)]! : response,
   ]);
   return [
     `<section class="operation" id="${operationId}">`,
@@ -61,7 +67,7 @@ export function renderOperation(
         markUp(parameter.description),
       ]),
     ),
-    body === undefined ? '' : element('h4', 'Body') + fieldTable(body.schema),
+    body === undefined ? '' : bodyText(body.schema, schemas),
     element('h4', 'Call'),
     block(curlOf(operation, body?.example), `How to call ${operationId}`),
     element('h4', 'Answers'),
@@ -69,6 +75,15 @@ export function renderOperation(
     problemTable(responses),
     '</section>',
   ].join('\n');
+}
+
+function bodyText(schema: Schema, schemas: ShownComponents['schemas']): string {
+  const named = schema.$ref === undefined ? undefined : schemas[nameOf(schema.$ref)];
+  return element('h4', `Body: ${typeText(schema)}`) + (named === undefined ? '' : fieldTable(named));
+}
+
+function nameOf($ref: string): string {
+  return $ref.slice($ref.lastIndexOf('/') + 1);
 }
 
 function accessText(operation: ShownOperation): string {

@@ -1,17 +1,13 @@
 import type { OpenapiDocument } from './document.js';
 import { anchorOf, code, element, escape, markUp, methodBadge } from './html.js';
-import { renderOperation, type ShownOperation, type ShownResponse } from './render-operation.js';
+import { renderOperation, type ShownComponents, type ShownOperation } from './render-operation.js';
 import { renderSchema } from './render-schema.js';
 import { STYLE } from './style.js';
-import type { Schema } from './schema.js';
 
 interface ShownDocument extends OpenapiDocument {
   readonly info: { readonly title: string; readonly version: string; readonly description: string };
   readonly tags: readonly { readonly name: string; readonly description: string }[];
-  readonly components: {
-    readonly schemas: Readonly<Record<string, Schema>>;
-    readonly responses: Readonly<Record<string, ShownResponse>>;
-  };
+  readonly components: ShownComponents;
 }
 
 /** The reference as one page that needs no script: what it may load is the style sheet that stands in it. */
@@ -40,7 +36,7 @@ export function renderPage(given: OpenapiDocument): string {
   const sections = groups.map(
     (group) =>
       `<section><h2 id="${anchorOf(group.name)}">${escape(titleOf(group.name))}</h2><p>${markUp(group.description)}</p>` +
-      `${group.operations.map((operation) => renderOperation(operation, components.responses)).join('')}</section>`,
+      `${group.operations.map((operation) => renderOperation(operation, components)).join('')}</section>`,
   );
   const schemas = Object.entries(components.schemas).map(([name, schema]) => renderSchema(name, schema));
   return [

@@ -1,5 +1,9 @@
-import { METHOD_METADATA, PATH_METADATA, HTTP_CODE_METADATA } from '@nestjs/common/constants.js';
-import { ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
+import {
+  HTTP_CODE_METADATA,
+  METHOD_METADATA,
+  PATH_METADATA,
+  ROUTE_ARGS_METADATA,
+} from '@nestjs/common/constants.js';
 import { RequestMethod } from '@nestjs/common';
 import { createLogger } from '#runtime';
 import type { Scope } from '#tenants';
@@ -39,14 +43,17 @@ export interface Route {
 
 /** The routes of the api: those that controllers describe and those of the publish road. Throws where one is not described. */
 export async function readRoutes(): Promise<readonly Route[]> {
-  const context = { logger: createLogger('openapi', 'silent') } as ApiContext;
-  const controllers = (AppModule.around(context).controllers ?? []) as (new (...args: never[]) => object)[];
+  const controllers = (AppModule.around(emptyContext()).controllers ?? []) as (new (
+    ...args: never[]
+  ) => object)[];
   const routes = [...controllers.flatMap(controllerRoutes), ...PUBLISH_OPERATIONS.map(publishRoute)];
-  await compareWithServer(context, routes);
+  await compareWithServer(routes);
   return routes;
 }
 
-async function compareWithServer(context: ApiContext, routes: readonly Route[]): Promise<void> {
+/** The routes of the application as it is served, ahead of Express and on it, as `get /v1/events/{id}`. */
+export async function readServedRoutes(): Promise<readonly string[]> {
+  const context = emptyContext();
   const { app, instance } = await createApplication(context, createPublishRoad(context));
   const { stack } = (
     instance as unknown as {
@@ -59,11 +66,21 @@ async function compareWithServer(context: ApiContext, routes: readonly Route[]):
       : Object.keys(route.methods).map((method) => `${method} ${toOpenApiPath(route.path)}`),
   );
   await app.close();
+  return served;
+}
+
+async function compareWithServer(routes: readonly Route[]): Promise<void> {
+  const served = await readServedRoutes();
   const described = routes.map(({ method, path }) => `${method} ${path}`);
   const missing = served.filter((route) => !described.includes(route));
   const surplus = described.filter((route) => !served.includes(route));
   if (missing.length > 0) throw new Error(`served but not described: ${missing.join(', ')}`);
   if (surplus.length > 0) throw new Error(`described but not served: ${surplus.join(', ')}`);
+}
+
+/** Routes are made without a database; only answering one would need more. */
+function emptyContext(): ApiContext {
+  return { logger: createLogger('openapi', 'silent') } as ApiContext;
 }
 
 function controllerRoutes(controller: new (...args: never[]) => object): Route[] {

@@ -8,7 +8,7 @@ export const STYLE = `
   :root { --text: #e3e7eb; --soft: #a3adb8; --page: #14171a; --panel: #1e2328; --line: #363d45; --link: #7db3ff; }
 }
 * { box-sizing: border-box; }
-html { scroll-behavior: smooth; scroll-padding-top: 1rem; }
+html { scroll-padding-top: 1rem; }
 body { margin: 0; display: grid; grid-template-columns: minmax(16rem, 22rem) minmax(0, 1fr); color: var(--text);
   background: var(--page); font: 16px/1.55 system-ui, sans-serif; }
 nav { position: sticky; top: 0; height: 100vh; overflow-y: auto; padding: 1rem; background: var(--panel);
@@ -42,5 +42,4 @@ summary { cursor: pointer; margin: .5rem 0; }
   body { display: block; }
   nav { position: static; height: auto; max-height: 50vh; border-right: 0; border-bottom: 1px solid var(--line); }
 }
-@media (prefers-reduced-motion: reduce) { html { scroll-behavior: auto; } }
 `;
