@@ -31,6 +31,11 @@ export class DocsController {
   }
 }
 
+function knows(ifNoneMatch: string | undefined, etag: string): boolean {
+  const tags = (ifNoneMatch ?? '').split(',').map((tag) => tag.trim().replace(/^W\//, ''));
+  return tags.includes(etag) || tags.includes('*');
+}
+
 function withPolicy(file: ReferenceFile): ReferenceFile & { readonly policy: string } {
   return { ...file, policy: pagePolicy(file.bytes) };
 }
@@ -38,7 +43,7 @@ function withPolicy(file: ReferenceFile): ReferenceFile & { readonly policy: str
 function send(request: Request, response: Response, { bytes, etag }: ReferenceFile, type: string): void {
   response.setHeader('cache-control', CACHE_CONTROL);
   response.setHeader('etag', etag);
-  if (request.fresh) {
+  if (knows(request.headers['if-none-match'], etag)) {
     response.statusCode = 304;
     response.end();
     return;
