@@ -1,10 +1,16 @@
 import { beforeAll, expect, it } from 'vitest';
 
 import { ApiStage, type CreatedEndpoint } from '../support/api-stage.js';
-import { faultsOf } from '../support/check-described.js';
+import { bodyValidator, faultsOf } from '../support/check-described.js';
 import { expectAnyProblem } from '../support/expect-problem.js';
 import { expectAlive } from '../support/expect-terminal.js';
-import { DOCUMENT, type DocumentOperation, OPERATIONS, operationOf } from '../support/openapi-document.js';
+import {
+  DOCUMENT,
+  type DocumentOperation,
+  operationAt,
+  operationOf,
+  OPERATIONS,
+} from '../support/openapi-document.js';
 import { type RawAnswer, sendRaw } from '../support/raw-http.js';
 import { fittingValue, type ValueSources } from '../support/schema-values.js';
 import { type SeededRandom, seededRandom } from '../support/seeded-random.js';
@@ -235,8 +241,11 @@ function oddRequest(random: SeededRandom): Buffer {
   return random.chance(0.15) ? damaged(random, bytes) : bytes;
 }
 
-/** The request line as the server reads it, by which an answer is looked up in the document. */
-const REQUEST_LINE = /^(?:\r\n)*([A-Z]+) (\S+) HTTP\/1\.[01]\r\n/;
+/**
+ * The request line as the server reads it, by which an answer is looked up in the document. A damaged one without a
+ * version is HTTP/0.9 to it.
+ */
+const REQUEST_LINE = /^(?:\r?\n)*([A-Z]+) +(\S+)(?: +HTTP\/\d\.\d)? *\r?\n/;
 
 /** Row 89's envelope below 500, and nothing in the answer that the document does not say of its operation. */
 function expectDescribed(request: Buffer, answer: RawAnswer): void {
@@ -244,6 +253,21 @@ function expectDescribed(request: Buffer, answer: RawAnswer): void {
   expect(faultsOf(method, target, answer)).toEqual([]);
   expect(answer.status).toBeLessThan(500);
   if (answer.status >= 400) expectAnyProblem(answer);
+  else expect(takenFaults(request, operationAt(method, target), answer.status)).toEqual([]);
+}
+
+/** What was taken must be described: of a good body, where it is not what the document says. */
+function takenFaults(request: Buffer, operation: DocumentOperation | null, status: number): unknown[] {
+  // Of a batch that is taken item by item, what is not described is refused by itself.
+  const isMixed = operation?.id === 'publishBatch' && status === 200;
+  if (operation?.body == null || isMixed) return [];
+  const head = request.indexOf('\r\n\r\n');
+  const body = request.subarray(head + 4);
+  const length = /^content-length: (\d+)\r?$/m.exec(request.toString('latin1', 0, head))?.[1];
+  // A damaged request has its end elsewhere.
+  if (Number(length) !== body.length) return [];
+  const validate = bodyValidator(operation);
+  return validate(JSON.parse(body.toString())) ? [] : validate.errors!;
 }
 
 it(

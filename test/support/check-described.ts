@@ -3,7 +3,13 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 
-import { DOCUMENT, type DocumentOperation, type DocumentResponse, operationAt } from './openapi-document.js';
+import {
+  DOCUMENT,
+  type DocumentOperation,
+  type DocumentResponse,
+  escapePointer,
+  operationAt,
+} from './openapi-document.js';
 
 interface Answer {
   readonly status: number;
@@ -46,6 +52,12 @@ export function faultsOf(method: string, target: string, answer: Answer): string
 /** A function that checks values against a schema of the document, which may name others. */
 export function validatorOf(pointer: string): ValidateFunction {
   return ajv.getSchema(`${DOCUMENT_ID}#/${pointer}`) ?? ajv.compile({ $ref: `${DOCUMENT_ID}#/${pointer}` });
+}
+
+/** A function that checks the body of an operation that takes one. */
+export function bodyValidator({ path, method }: DocumentOperation): ValidateFunction {
+  const place = ['paths', path, method, 'requestBody', 'content', 'application/json', 'schema'];
+  return validatorOf(place.map(escapePointer).join('/'));
 }
 
 /** The schema of this name. */

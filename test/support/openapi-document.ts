@@ -123,6 +123,7 @@ function nameOf($ref: string): string {
   return $ref.slice($ref.lastIndexOf('/') + 1);
 }
 
-function escapePointer(part: string): string {
+/** One part of a JSON pointer, as it stands in a URI fragment. */
+export function escapePointer(part: string): string {
   return encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1'));
 }

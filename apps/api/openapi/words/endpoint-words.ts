@@ -15,7 +15,8 @@ import { count, time, within, type Words } from './word.js';
 export const ENDPOINT_WORDS: Words = {
   url: {
     description: 'Where deliveries go: https and public, unless the operator allows more.',
-    format: 'uri',
+    // No format: what the URL standard takes, and gives back, is more than the `uri` of JSON Schema.
+    pattern: '^[Hh][Tt][Tt][Pp][Ss]?://',
     maxLength: URL_CHARACTERS_MAX,
     examples: ['https://example.com/hooks'],
   },
