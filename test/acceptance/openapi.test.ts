@@ -7,10 +7,8 @@ import { SCOPES } from '#tenants';
 
 import { ApiStage, QUICK_RETRIES } from '../support/api-stage.js';
 import { type ApiClient, createClient } from '../support/api-client.js';
-import { faultsOf } from '../support/check-described.js';
 import { describeCalls, targetOf } from '../support/described-calls.js';
 import {
-  DOCUMENT_TEXT,
   type DocumentOperation,
   type DocumentSchema,
   operationAt,
@@ -266,38 +264,6 @@ describe('every operation', () => {
       });
     } finally {
       await stage.proxy.refuse(false);
-    }
-  });
-});
-
-describe('the reference', () => {
-  it('is served as it is checked in, to anybody, and may be kept', async () => {
-    const client = createClient(stage.api.url, null);
-    const answer = await client.get('/openapi.json');
-    expect([answer.status, answer.text === DOCUMENT_TEXT]).toEqual([200, true]);
-    expect(answer.headers['cache-control']).toBe('public, max-age=300');
-    const unchanged = await client.get('/openapi.json', { 'if-none-match': String(answer.headers['etag']) });
-    expect([unchanged.status, unchanged.text]).toEqual([304, '']);
-    expect((await client.get('/openapi.json', { 'if-none-match': '"other"' })).status).toBe(200);
-    expect(faultsOf('GET', '/openapi.json', answer)).toEqual([]);
-  });
-
-  it('is a page that loads nothing and runs nothing, with an anchor and a command for each operation', async () => {
-    const { headers, text } = await stage.client.get('/docs');
-    const policy = String(headers['content-security-policy']);
-    expect(policy).toMatch(
-      /^default-src 'none'; style-src 'sha256-[A-Za-z0-9+/]{43}='; base-uri 'none'; form-action 'none'; frame-ancestors 'none'$/,
-    );
-    expect(headers['set-cookie']).toBeUndefined();
-    expect(text).not.toMatch(
-      /<(?:script|link|img|iframe|object|embed|form|base)\b|\bon[a-z]+=|style=|@import|url\(/i,
-    );
-    const links = [...text.matchAll(/(?:href|src)="([^"]*)"/g)].map(([, link]) => link!);
-    const anchors = new Set([...text.matchAll(/\bid="([^"]*)"/g)].map(([, anchor]) => `#${anchor}`));
-    expect(links.filter((link) => link !== 'openapi.json' && !anchors.has(link))).toEqual([]);
-    for (const { id, path } of OPERATIONS) {
-      expect(anchors).toContain(`#${id}`);
-      expect(text).toContain(`$WAYBILL_URL${path.split('{')[0]}`);
     }
   });
 });

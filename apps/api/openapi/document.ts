@@ -1,4 +1,4 @@
-import { VERSION } from '#runtime';
+import { VERSION, type ErrorCode } from '#runtime';
 import { RESPONSE_HEADERS } from './headers.js';
 import { openKit } from './kit.js';
 import { operationObject, tagOf } from './operation-object.js';
@@ -46,6 +46,7 @@ export async function writeDocument(): Promise<OpenapiDocument> {
     if (!usedWords.has(name)) faults.push(`the word ${name} stands for no field: take it out of words.ts`);
   }
   if (faults.length > 0) throw new Error(`The API is not described:\n  - ${faults.join('\n  - ')}`);
+  narrowCodes(components, kit.usedCodes);
   const shared = shareResponses(sortedPaths(routes, paths));
   return {
     openapi: '3.1.0',
@@ -80,6 +81,14 @@ export async function writeDocument(): Promise<OpenapiDocument> {
       schemas: sorted(components),
     },
   };
+}
+
+/** Of all codes those that an answer can have: an operation's, and what is said where there is none. */
+function narrowCodes(components: Map<string, Schema>, used: ReadonlySet<ErrorCode>): void {
+  const problem = components.get('Problem')!;
+  const codes = [...used, 'route_not_found', 'method_not_allowed'].toSorted();
+  const code = { ...problem.properties!['code'], enum: codes };
+  components.set('Problem', { ...problem, properties: { ...problem.properties, code } });
 }
 
 function sortedPaths(routes: readonly Route[], paths: OpenapiDocument['paths']): OpenapiDocument['paths'] {
