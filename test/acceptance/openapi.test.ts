@@ -116,7 +116,7 @@ describe('every operation with a key', () => {
       await call(stage.client, id, { body: '{}', headers: { 'content-type': 'text/plain' } }),
       await call(stage.client, id, { body: '[]' }),
       await call(stage.client, id, { body: { 'not-known': 1 } }),
-      await call(stage.client, id, { body: { id: 'x'.repeat(9_000_000) } }),
+      await call(stage.client, id, { body: { id: 'x'.repeat(id === 'publishBatch' ? 9_000_000 : 400_000) } }),
     ];
     expect(answers.map(({ status }) => status)).toEqual([400, 415, 422, 422, 413]);
   });

@@ -43,7 +43,8 @@ export async function writeDocument(): Promise<OpenapiDocument> {
     }
   }
   for (const name of Object.keys(words)) {
-    if (!usedWords.has(name)) faults.push(`the word ${name} stands for no field: take it out of words.ts`);
+    if (!usedWords.has(name))
+      faults.push(`the word ${name} stands for no field: take it out of apps/api/openapi/words/`);
   }
   if (faults.length > 0) throw new Error(`The API is not described:\n  - ${faults.join('\n  - ')}`);
   narrowCodes(components, kit.usedCodes);

@@ -170,7 +170,7 @@ function wordOf({ words, usedWords, faults }: SchemaContext, name: string, owner
   const own = `${owner}.${name}`;
   const found = [name, own].filter((key) => words[key] !== undefined);
   if (found.length === 0) {
-    faults.push(`the field ${own} has no word: say what it means in apps/api/openapi/words.ts`);
+    faults.push(`the field ${own} has no word: say what it means in apps/api/openapi/words/`);
   }
   for (const key of found) usedWords.add(key);
   return Object.assign({ description: '' }, ...found.map((key) => words[key])) as Word;
