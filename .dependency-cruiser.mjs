@@ -55,6 +55,12 @@ export default {
       to: { path: '^(apps|libs)/' },
     },
     {
+      name: 'the-api-runs-without-what-describes-it',
+      severity: 'error',
+      from: { path: '^apps/api/src/' },
+      to: { path: '^apps/api/openapi/' },
+    },
+    {
       name: 'signing-needs-node-crypto-only',
       severity: 'error',
       from: { path: '^libs/signing/', pathNot: '\\.test\\.ts$' },

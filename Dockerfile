@@ -24,6 +24,7 @@ WORKDIR /app
 COPY package.json LICENSE ./
 COPY --from=packages /src/node_modules ./node_modules
 COPY --from=build /src/dist ./dist
+COPY docs/reference/openapi.json docs/reference/openapi.html ./docs/reference/
 USER node
 EXPOSE 8420 8421
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s --retries=3 \

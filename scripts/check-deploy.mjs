@@ -23,6 +23,10 @@ function checkDockerfile(text, ignoreText) {
   const stages = file.getFROMs().map((from) => from.getBuildStage());
   for (const from of file.getFROMs()) requirePinned('Dockerfile', from.getImage());
   for (const copy of file.getCOPYs()) checkCopy(copy, stages, ignoreText);
+  const copied = file.getCOPYs().flatMap((copy) => copy.getArguments().map(String));
+  for (const name of ['docs/reference/openapi.json', 'docs/reference/openapi.html']) {
+    if (!copied.includes(name)) fault('Dockerfile', `${name} must be copied: the api serves it`);
+  }
 
   const keywords = (name) => file.getInstructions().filter((each) => each.getKeyword() === name);
   const user = keywords('USER').at(-1)?.getArgumentsContent();

@@ -13,7 +13,8 @@ const STEPS = [
   ['lint', tool('oxlint', '--type-aware', '.')],
   ['types', tool('tsc', '--noEmit', '-p', '.')],
   ['arrows', tool('depcruise', '--config', '.dependency-cruiser.mjs', ...FOLDERS)],
-  ['generated files', node('scripts/write-schema.mjs', '--check')],
+  ['schema', node('scripts/write-schema.mjs', '--check')],
+  ['openapi', node('scripts/write-openapi.mjs', '--check')],
   ['deployment files', node('scripts/check-deploy.mjs')],
 ];
 

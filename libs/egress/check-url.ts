@@ -21,7 +21,9 @@ export type UrlFault =
 /** The canonical URL to store, or the reason for a refusal in a word for programs and a sentence for people. */
 export type UrlVerdict = { ok: true; url: string } | { ok: false; reason: UrlFault; detail: string };
 
-const MAX_LENGTH = 2_048;
+/** Characters in a URL. */
+export const URL_CHARACTERS_MAX = 2_048;
+
 // Control characters, every kind of space, lone surrogates and the backslash: the parser strips or repairs them, so
 // what a person read would not be what is called.
 const BAD_CHARACTERS = /[\p{Cc}\p{Zs}\p{Zl}\p{Zp}\p{Cs}\\]/u;
@@ -34,7 +36,8 @@ const SPECIAL_USE = ['localhost', 'local', 'internal', 'home.arpa', 'arpa', 'oni
  * may still be refused when it is connected to.
  */
 export function checkUrl(raw: string, policy: EgressPolicy): UrlVerdict {
-  if (raw.length > MAX_LENGTH) return refuse('too_long', `a URL has at most ${MAX_LENGTH} characters`);
+  if (raw.length > URL_CHARACTERS_MAX)
+    return refuse('too_long', `a URL has at most ${URL_CHARACTERS_MAX} characters`);
   if (BAD_CHARACTERS.test(raw))
     return refuse('bad_characters', 'a URL has no spaces, control characters or backslashes');
   if (!/^https?:/i.test(raw)) return refuse('bad_scheme', 'a URL starts with https:// or http://');
@@ -63,8 +66,8 @@ function checkParsed(url: URL, policy: EgressPolicy): UrlVerdict {
     const fault = checkName(url.hostname, port, policy);
     if (fault) return fault;
   }
-  return url.href.length > MAX_LENGTH
-    ? refuse('too_long', `a URL has at most ${MAX_LENGTH} characters in its encoded form`)
+  return url.href.length > URL_CHARACTERS_MAX
+    ? refuse('too_long', `a URL has at most ${URL_CHARACTERS_MAX} characters in its encoded form`)
     : { ok: true, url: url.href };
 }
 

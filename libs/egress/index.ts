@@ -5,7 +5,7 @@ export type {
   AttemptResult,
   OutgoingRequest,
 } from './attempt-result.js';
-export { checkUrl, type UrlFault, type UrlVerdict } from './check-url.js';
+export { checkUrl, URL_CHARACTERS_MAX, type UrlFault, type UrlVerdict } from './check-url.js';
 export { classifyAddress, type AddressVerdict } from './classify-address.js';
 export { createDnsLookup, type Lookup, type LookupAddress } from './dns-lookup.js';
 export { createSender, type Sender, type SenderOptions } from './create-sender.js';

@@ -28,8 +28,14 @@ export function acceptEventTypes(asked: readonly string[] | null): readonly stri
   throw refuseField(verdict.index === null ? 'event_types' : `event_types[${verdict.index}]`, verdict.reason);
 }
 
+/** Characters in an endpoint's description. */
+export const DESCRIPTION_CHARACTERS_MAX = 500;
+
 /** Throws `validation_failed` for a description that is too long or holds control characters. */
 export function acceptDescription(text: string): string {
-  if (text.length <= 500 && !/[\p{Cc}\p{Cs}]/u.test(text)) return text;
-  throw refuseField('description', 'must have at most 500 characters and no control characters');
+  if (text.length <= DESCRIPTION_CHARACTERS_MAX && !/[\p{Cc}\p{Cs}]/u.test(text)) return text;
+  throw refuseField(
+    'description',
+    `must have at most ${DESCRIPTION_CHARACTERS_MAX} characters and no control characters`,
+  );
 }

@@ -14,8 +14,11 @@ export const OPERATOR_EVENT_TYPES: readonly string[] = [
   'waybill.delivery.dead',
 ];
 
-const EVENT_TYPE = /^[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*$/;
-const ENTRY = /^(?:\*|[A-Za-z0-9_-]+)(?:\.(?:\*|[A-Za-z0-9_-]+))*$/;
+/** How an event type looks. */
+export const EVENT_TYPE = /^[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*$/;
+
+/** How an entry of a subscription looks. */
+export const ENTRY = /^(?:\*|[A-Za-z0-9_-]+)(?:\.(?:\*|[A-Za-z0-9_-]+))*$/;
 
 /** Whether a producer may publish an event of this type. */
 export function isEventType(text: string): boolean {

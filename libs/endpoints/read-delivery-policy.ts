@@ -29,14 +29,17 @@ export interface DeliveryPolicyInput {
 /** What a policy's timeouts must fit. */
 export type TimeoutLimits = Pick<Config, 'connectTimeoutMs' | 'attemptTimeoutMs' | 'leaseMs'>;
 
-const MAX_AGE_SECONDS: Bounds = { min: 1, max: 90 * 86_400 };
-const CONNECT_MS: Bounds = { min: 50, max: 60_000, whole: true };
-const TOTAL_MS: Bounds = { min: 100, max: 300_000, whole: true };
-const RATE_PER_SECOND: Bounds = { min: 0.001, max: 10_000 };
-const CONCURRENCY: Bounds = { min: 1, max: 2_048, whole: true };
-const FAILURES: Bounds = { min: 1, max: 1_000, whole: true };
-const FAILURE_RATIO: Bounds = { min: 0.01, max: 1 };
-const OPEN_SECONDS: Bounds = { min: 0.1, max: 3_600 };
+/** What the numbers of a policy may be, by their names in a body. */
+export const POLICY_BOUNDS = {
+  max_age_seconds: { min: 1, max: 90 * 86_400 },
+  connect_ms: { min: 50, max: 60_000, whole: true },
+  total_ms: { min: 100, max: 300_000, whole: true },
+  rate_per_second: { min: 0.001, max: 10_000 },
+  concurrency: { min: 1, max: 2_048, whole: true },
+  failures: { min: 1, max: 1_000, whole: true },
+  failure_ratio: { min: 0.01, max: 1 },
+  open_seconds: { min: 0.1, max: 3_600 },
+} satisfies Record<string, Bounds>;
 
 /**
  * The part of a delivery policy that a body changes: a field it leaves out is not in it, null puts the default back.
@@ -49,14 +52,14 @@ export function readDeliveryPolicy(
   return {
     ...part(input.retry, (value) => ({ retry: readRetry(value) })),
     ...part(input.max_age_seconds, (value) => ({
-      maxAgeMs: toMs(readOptionalNumber(value, 'max_age_seconds', MAX_AGE_SECONDS)),
+      maxAgeMs: toMs(readOptionalNumber(value, 'max_age_seconds', POLICY_BOUNDS.max_age_seconds)),
     })),
     ...part(input.timeout, (value) => readTimeout(value, limits)),
     ...part(input.rate_per_second, (value) => ({
-      ratePerSecond: readOptionalNumber(value, 'rate_per_second', RATE_PER_SECOND),
+      ratePerSecond: readOptionalNumber(value, 'rate_per_second', POLICY_BOUNDS.rate_per_second),
     })),
     ...part(input.concurrency, (value) => ({
-      concurrency: readOptionalNumber(value, 'concurrency', CONCURRENCY),
+      concurrency: readOptionalNumber(value, 'concurrency', POLICY_BOUNDS.concurrency),
     })),
     ...part(input.circuit, readCircuitPolicy),
   };
@@ -72,11 +75,11 @@ function readTimeout(
 ): Pick<DeliveryPolicy, 'connectTimeoutMs' | 'attemptTimeoutMs'> {
   if (value === null) return { connectTimeoutMs: null, attemptTimeoutMs: null };
   const fields = readFields(value, 'timeout', ['connect_ms', 'total_ms']);
-  const connect = readOptionalNumber(fields['connect_ms'], 'timeout.connect_ms', CONNECT_MS);
+  const connect = readOptionalNumber(fields['connect_ms'], 'timeout.connect_ms', POLICY_BOUNDS.connect_ms);
   const total = readOptionalNumber(fields['total_ms'], 'timeout.total_ms', {
-    ...TOTAL_MS,
+    ...POLICY_BOUNDS.total_ms,
     // A longer attempt would lose its lease, and be made again, before its outcome is recorded.
-    max: Math.min(TOTAL_MS.max, limits.leaseMs - RECORD_MARGIN_MS),
+    max: Math.min(POLICY_BOUNDS.total_ms.max, limits.leaseMs - RECORD_MARGIN_MS),
   });
   if (connect !== null && connect > (total ?? limits.attemptTimeoutMs)) {
     throw refuseField('timeout.connect_ms', `must not exceed total_ms (${total ?? limits.attemptTimeoutMs})`);
@@ -94,9 +97,15 @@ function readCircuitPolicy(
   if (typeof value === 'string') throw refuseField('circuit', 'must be an object, "off" or null');
   const fields = readFields(value, 'circuit', ['failures', 'failure_ratio', 'open_seconds']);
   return {
-    circuitFailures: readOptionalNumber(fields['failures'], 'circuit.failures', FAILURES),
-    circuitFailureRatio: readOptionalNumber(fields['failure_ratio'], 'circuit.failure_ratio', FAILURE_RATIO),
-    circuitOpenMs: toMs(readOptionalNumber(fields['open_seconds'], 'circuit.open_seconds', OPEN_SECONDS)),
+    circuitFailures: readOptionalNumber(fields['failures'], 'circuit.failures', POLICY_BOUNDS.failures),
+    circuitFailureRatio: readOptionalNumber(
+      fields['failure_ratio'],
+      'circuit.failure_ratio',
+      POLICY_BOUNDS.failure_ratio,
+    ),
+    circuitOpenMs: toMs(
+      readOptionalNumber(fields['open_seconds'], 'circuit.open_seconds', POLICY_BOUNDS.open_seconds),
+    ),
   };
 }
 

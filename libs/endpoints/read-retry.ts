@@ -35,8 +35,10 @@ export const RETRY_PRESETS: Readonly<Record<string, RetryPolicy | null>> = {
 export const RETRY_WAITS_MAX = 50;
 
 /** A wait below this would be a loop, one above it longer than anybody looks back. */
-const WAIT_SECONDS: Bounds = { min: 0.1, max: 30 * 86_400 };
-const ATTEMPTS: Bounds = { min: 1, max: 100, whole: true };
+export const WAIT_SECONDS: Bounds = { min: 0.1, max: 30 * 86_400 };
+
+/** How often one delivery may be tried. */
+export const ATTEMPTS: Bounds = { min: 1, max: 100, whole: true };
 
 const BACKOFF_FIELDS = ['initial_seconds', 'cap_seconds', 'max_attempts'];
 const MANNER_FIELDS = ['jitter', 'retry_on'];

@@ -14,7 +14,17 @@ export {
 export { openDataSource, type DataSourceOptions } from './data-source.js';
 export { describeSchema } from './describe-schema.js';
 export { ERRORS, type ErrorCode } from './error-table.js';
-export { derivedId, formatId, ID_PREFIXES, idTime, newId, parseId, readId, type IdKind } from './ids.js';
+export {
+  derivedId,
+  formatId,
+  ID_PREFIXES,
+  idTime,
+  newId,
+  parseId,
+  readId,
+  type Id,
+  type IdKind,
+} from './ids.js';
 export { createLogger, type Logger } from './logger.js';
 export {
   assertSchemaRevision,

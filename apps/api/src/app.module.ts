@@ -5,6 +5,7 @@ import { ApiContext } from './api-context.js';
 import { KeyGuard } from './auth/key.guard.js';
 import { DeadLettersController } from './dead-letters/dead-letters.controller.js';
 import { DeliveriesController } from './deliveries/deliveries.controller.js';
+import { DocsController } from './docs/docs.controller.js';
 import { EndpointsController } from './endpoints/endpoints.controller.js';
 import { EventDeliveriesController } from './events/event-deliveries.controller.js';
 import { EventsController } from './events/events.controller.js';
@@ -28,6 +29,7 @@ export class AppModule {
         DeadLettersController,
         EndpointsController,
         HealthController,
+        DocsController,
         MetricsController,
       ],
       providers: [

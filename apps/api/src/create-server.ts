@@ -4,9 +4,10 @@ import {
   type Server,
   type ServerResponse,
 } from 'node:http';
+import type { INestApplication } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
-import type { Request, Response } from 'express';
+import type { Express, Request, Response } from 'express';
 import { AppError, nestLogger } from '#runtime';
 import type { ApiContext } from './api-context.js';
 import { AppModule } from './app.module.js';
@@ -37,13 +38,7 @@ type Listener = (request: IncomingMessage, response: ServerResponse) => void;
 /** The Nest application on an HTTP server that does not listen yet, and how to let go of it. */
 export async function createServer(context: ApiContext): Promise<{ server: Server; close(): Promise<void> }> {
   const road = createPublishRoad(context);
-  const instance = createExpressRoad(context, road);
-  const app = await NestFactory.create(AppModule.around(context), new ExpressAdapter(instance), {
-    bodyParser: false,
-    abortOnError: false,
-    logger: nestLogger(context.logger),
-  });
-  await app.init();
+  const { app, instance } = await createApplication(context, road);
   const handle = aheadOf(context, road, (request, response) => {
     // Express calls the last function for a target so broken that it reaches no route and no filter.
     instance(request as Request, response as Response, () =>
@@ -55,6 +50,21 @@ export async function createServer(context: ApiContext): Promise<{ server: Serve
   server.on('checkExpectation', handle);
   server.on('clientError', answerClientErrors(context.lifecycle));
   return { server, close: () => app.close() };
+}
+
+/** Every route on Express, without a server; only answering one needs what the context holds. */
+export async function createApplication(
+  context: ApiContext,
+  road: PublishRoad,
+): Promise<{ app: INestApplication; instance: Express }> {
+  const instance = createExpressRoad(context, road);
+  const app = await NestFactory.create(AppModule.around(context), new ExpressAdapter(instance), {
+    bodyParser: false,
+    abortOnError: false,
+    logger: nestLogger(context.logger),
+  });
+  await app.init();
+  return { app, instance };
 }
 
 /** Takes the requests whose target is exactly a publish route; all others go on to Express. */

@@ -9,7 +9,7 @@ export const PUBLIC = 'waybill:public';
 /** The scope a key must have for a route; a route that names none is for `admin` only. */
 export const RequireScope = (scope: Scope) => SetMetadata(SCOPE, scope);
 
-/** Marks a controller that answers without a key: health and metrics, nothing else. */
+/** Marks a controller that answers without a key: health, metrics and the reference, nothing else. */
 export const Public = () => SetMetadata(PUBLIC, true);
 
 /** Whose key came with the request. */

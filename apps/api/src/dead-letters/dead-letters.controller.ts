@@ -4,6 +4,7 @@ import { AppError, parseId } from '#runtime';
 import type { KeyHolder } from '#tenants';
 import { ApiContext } from '../api-context.js';
 import { CurrentKey, RequireScope } from '../auth/require-scope.js';
+import { Operation } from '../http/operation.js';
 import { readPage, toPage } from '../http/page.js';
 import { deadLetterView } from './dead-letter-view.js';
 import { ListDeadLettersDto } from './list-dead-letters.dto.js';
@@ -15,6 +16,7 @@ const LIST = 'dead-letters';
 export class DeadLettersController {
   constructor(private readonly context: ApiContext) {}
 
+  @Operation({ id: 'listDeadLetters', summary: 'List dead letters, those that died last first' })
   @Get()
   @RequireScope('deliveries:read')
   async list(@CurrentKey() key: KeyHolder, @Query() query: ListDeadLettersDto) {
@@ -29,6 +31,7 @@ export class DeadLettersController {
     return toPage(LIST, rows, page.limit, ({ place }) => [place.diedAt, place.deliveryId], deadLetterView);
   }
 
+  @Operation({ id: 'readDeadLetter', summary: 'Read a dead letter' })
   @Get(':delivery_id')
   @RequireScope('deliveries:read')
   async read(@CurrentKey() key: KeyHolder, @Param('delivery_id') id: string) {

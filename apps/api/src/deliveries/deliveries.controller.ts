@@ -14,6 +14,7 @@ import type { KeyHolder } from '#tenants';
 import { ApiContext } from '../api-context.js';
 import { CurrentKey, RequireScope } from '../auth/require-scope.js';
 import { createdBetween } from '../http/created-between.js';
+import { Operation } from '../http/operation.js';
 import { readPage, toPage } from '../http/page.js';
 import { attemptView, deliveryView } from './delivery-view.js';
 import { explanationView } from './explanation-view.js';
@@ -27,6 +28,11 @@ const LIST = 'deliveries';
 export class DeliveriesController {
   constructor(private readonly context: ApiContext) {}
 
+  @Operation({
+    id: 'listDeliveries',
+    summary: 'List deliveries, newest event first',
+    description: 'Order and time bounds go by the time of the event.',
+  })
   @Get()
   @RequireScope('deliveries:read')
   async list(@CurrentKey() key: KeyHolder, @Query() query: ListDeliveriesDto) {
@@ -43,12 +49,17 @@ export class DeliveriesController {
     return toPage(LIST, rows, page.limit, (row) => [row.eventId, row.endpointId], deliveryView);
   }
 
+  @Operation({ id: 'readDelivery', summary: 'Read a delivery with its attempts' })
   @Get(':id')
   @RequireScope('deliveries:read')
   async read(@CurrentKey() key: KeyHolder, @Param('id') id: string) {
     return this.show(key, parseId('delivery', id));
   }
 
+  @Operation({
+    id: 'explainDelivery',
+    summary: 'Explain why a delivery is where it is, and what would move it',
+  })
   @Get(':id/explain')
   @RequireScope('deliveries:read')
   async explain(@CurrentKey() key: KeyHolder, @Param('id') id: string) {
@@ -59,6 +70,7 @@ export class DeliveriesController {
     return explanationView(standing, explainDelivery(standing, config));
   }
 
+  @Operation({ id: 'cancelDelivery', summary: 'Cancel a delivery that waits for an attempt' })
   @Post(':id/cancel')
   @HttpCode(200)
   @RequireScope('deliveries:write')
@@ -84,6 +96,12 @@ export class DeliveriesController {
     return this.show(key, deliveryId);
   }
 
+  @Operation({
+    id: 'replayDelivery',
+    summary: 'Make a finished delivery due again',
+    description:
+      'With a fresh budget of attempts, whose numbers go on. The receiver sees the same `webhook-id`.',
+  })
   @Post(':id/replay')
   @HttpCode(202)
   @RequireScope('deliveries:write')

@@ -18,7 +18,7 @@ function timeoutView({ connectTimeoutMs, attemptTimeoutMs }: DeliveryPolicy) {
 }
 
 function circuitView({ circuitFailures, circuitFailureRatio, circuitOpenMs }: DeliveryPolicy) {
-  if (circuitFailures === 0) return 'off';
+  if (circuitFailures === 0) return 'off' as const;
   if (circuitFailures === null && circuitFailureRatio === null && circuitOpenMs === null) return null;
   return {
     failures: circuitFailures,

@@ -27,6 +27,7 @@ import { ApiContext } from '../api-context.js';
 import { CurrentKey, RequireScope } from '../auth/require-scope.js';
 import { etagOf, expectationOf } from '../http/if-match.js';
 import { JsonBody } from '../http/json-body.interceptor.js';
+import { Operation } from '../http/operation.js';
 import { readPage, toPage } from '../http/page.js';
 import { circuitStateView } from './circuit-state-view.js';
 import { CreateEndpointDto } from './create-endpoint.dto.js';
@@ -41,6 +42,12 @@ const LIST = 'endpoints';
 export class EndpointsController {
   constructor(private readonly context: ApiContext) {}
 
+  @Operation({
+    id: 'createEndpoint',
+    summary: 'Register an endpoint',
+    description: 'The `secret` is in this answer and in no other.',
+    never: ['endpoint_not_found'],
+  })
   @Post()
   @RequireScope('endpoints:write')
   @JsonBody('object')
@@ -66,6 +73,7 @@ export class EndpointsController {
     return { ...endpointView(endpoint), secret };
   }
 
+  @Operation({ id: 'listEndpoints', summary: 'List endpoints, newest first' })
   @Get()
   @RequireScope('endpoints:read')
   async list(@CurrentKey() key: KeyHolder, @Query() query: ListEndpointsDto) {
@@ -75,6 +83,7 @@ export class EndpointsController {
     return toPage(LIST, rows, page.limit, ({ endpoint }) => [endpoint.id], endpointView);
   }
 
+  @Operation({ id: 'readEndpoint', summary: 'Read an endpoint with the state of its circuit' })
   @Get(':id')
   @RequireScope('endpoints:read')
   async read(
@@ -91,6 +100,12 @@ export class EndpointsController {
     return { ...endpointView(found), circuit_state: circuitStateView(circuit) };
   }
 
+  @Operation({
+    id: 'updateEndpoint',
+    summary: 'Change an endpoint',
+    description:
+      'What is left out stays as it is. Writing `enabled` says that it works again: its circuit closes.',
+  })
   @Patch(':id')
   @RequireScope('endpoints:write')
   @JsonBody('object')
@@ -118,6 +133,11 @@ export class EndpointsController {
     return endpointView(changed);
   }
 
+  @Operation({
+    id: 'deleteEndpoint',
+    summary: 'Delete an endpoint',
+    description: 'It gets nothing more; what is still owed becomes `cancelled` shortly after.',
+  })
   @Delete(':id')
   @HttpCode(204)
   @RequireScope('endpoints:write')

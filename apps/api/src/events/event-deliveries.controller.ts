@@ -8,6 +8,7 @@ import { CurrentKey, RequireScope } from '../auth/require-scope.js';
 import { deliveryView } from '../deliveries/delivery-view.js';
 import { refuseBody } from '../deliveries/refuse-body.js';
 import { JsonBody } from '../http/json-body.interceptor.js';
+import { Operation } from '../http/operation.js';
 import { AddDeliveryDto } from './add-delivery.dto.js';
 
 /** As many places as a problem names at most. */
@@ -18,6 +19,12 @@ const DETAILS_MAX = 20;
 export class EventDeliveriesController {
   constructor(private readonly context: ApiContext) {}
 
+  @Operation({
+    id: 'cancelEvent',
+    summary: 'Cancel what is still owed for an event',
+    description:
+      'Cancels every delivery of the event of which no attempt is under way. 409 when none is cancelled by then.',
+  })
   @Post(':id/cancel')
   @HttpCode(200)
   @RequireScope('deliveries:write')
@@ -57,6 +64,13 @@ export class EventDeliveriesController {
     };
   }
 
+  @Operation({
+    id: 'addDelivery',
+    summary: 'Deliver an event to one more endpoint',
+    description:
+      'Whether the endpoint subscribes to its type or not. Due at once, or at `not_before` of the event.',
+    never: ['delivery_not_found'],
+  })
   @Post(':id/deliveries')
   @RequireScope('deliveries:write')
   @JsonBody('object')

@@ -6,6 +6,7 @@ import type { KeyHolder } from '#tenants';
 import { ApiContext } from '../api-context.js';
 import { CurrentKey, RequireScope } from '../auth/require-scope.js';
 import { createdBetween } from '../http/created-between.js';
+import { Operation } from '../http/operation.js';
 import { readPage, toPage } from '../http/page.js';
 import { eventDocument, eventView } from './event-view.js';
 import { ListEventsDto } from './list-events.dto.js';
@@ -17,6 +18,7 @@ const LIST = 'events';
 export class EventsController {
   constructor(private readonly context: ApiContext) {}
 
+  @Operation({ id: 'listEvents', summary: 'List events, newest first' })
   @Get()
   @RequireScope('events:read')
   async list(@CurrentKey() key: KeyHolder, @Query() query: ListEventsDto) {
@@ -31,6 +33,7 @@ export class EventsController {
     return toPage(LIST, rows, page.limit, (row) => [row.id], eventView);
   }
 
+  @Operation({ id: 'readEvent', summary: 'Read an event with its payload and its deliveries' })
   @Get(':id')
   @RequireScope('events:read')
   async read(

@@ -3,6 +3,7 @@ import { HealthCheckService, HealthIndicatorService, type HealthCheckResult } fr
 import type { Response } from 'express';
 import { ApiContext } from '../api-context.js';
 import { Public } from '../auth/require-scope.js';
+import { Operation } from '../http/operation.js';
 import { remember } from '../http/remember.js';
 import { checkReadiness, PARTITION_DAYS_WARN, type Readiness } from './readiness.js';
 
@@ -26,11 +27,17 @@ export class HealthController {
   }
 
   /** Depends on nothing: a database that is down is no reason to restart this process. */
+  @Operation({ id: 'checkLiveness', summary: 'Say that the process turns' })
   @Get('healthz')
   live() {
     return { status: 'ok' };
   }
 
+  @Operation({
+    id: 'checkReadiness',
+    summary: 'Say whether the process can do its work',
+    description: 'Red when it is stopping, or when the database does not answer at a known revision.',
+  })
   @Get('readyz')
   async ready(@Res({ passthrough: true }) response: Response): Promise<HealthCheckResult> {
     // Red at once when stopping, whatever the database says or takes to say.

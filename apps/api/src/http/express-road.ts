@@ -14,6 +14,9 @@ export function createExpressRoad(context: ApiContext, road: PublishRoad): expre
   instance.disable('x-powered-by');
   instance.set('etag', false);
   instance.set('query parser', 'simple');
+  // Express would answer 304 to any `If-None-Match: *`, and to the ETag of an endpoint, which is a version to write
+  // against: what is read of it has more in it than that (the state of its circuit).
+  Object.defineProperty(instance.request, 'fresh', { value: false });
   instance.use(greet(context));
   for (const [route, handle] of road) {
     instance.post(route, (request: Request, response: Response) => {

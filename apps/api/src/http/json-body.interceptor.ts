@@ -12,7 +12,7 @@ import { AppError } from '#runtime';
 import { readBody } from './read-body.js';
 import { OBJECT_LIMITS, scanJson, type ScanLimits } from './scan-json.js';
 
-const BODY_KIND = 'waybill:body-kind';
+export const BODY_KIND = 'waybill:body-kind';
 const OBJECT_BYTES_MAX = 65_536;
 
 /** All of a small object is parsed, so none of it may be given twice; it has no room for more items. */

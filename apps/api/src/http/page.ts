@@ -10,9 +10,10 @@ export interface Page<Key extends readonly string[]> {
 /** How the parts of a list's key look; anything else was not made by that list. */
 export type KeyShape = readonly ('uuid' | 'time')[];
 
-const LIMIT_DEFAULT = 50;
-const LIMIT_MAX = 100;
-const CURSOR_CHARACTERS_MAX = 512;
+/** How many a page holds when nobody says, and at most; how long a cursor may be. */
+export const LIMIT_DEFAULT = 50;
+export const LIMIT_MAX = 100;
+export const CURSOR_CHARACTERS_MAX = 512;
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** Reads `limit` and `cursor` of a query; throws `invalid_limit` or `invalid_cursor`. */

@@ -4,6 +4,7 @@ import { countPartitionDays, measureQueue } from '#outbox';
 import { AppError, isMetricsAllowed, type Queryable } from '#runtime';
 import { ApiContext } from '../api-context.js';
 import { Public } from '../auth/require-scope.js';
+import { Operation } from '../http/operation.js';
 import { remember } from '../http/remember.js';
 import type { DatabaseMeasure } from './create-metrics.js';
 
@@ -22,6 +23,7 @@ export class MetricsController {
     });
   }
 
+  @Operation({ id: 'readMetrics', summary: 'Read the metrics as Prometheus text' })
   @Get()
   async read(
     @Headers('authorization') authorization: string | undefined,

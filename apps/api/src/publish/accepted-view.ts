@@ -24,7 +24,7 @@ export function markedView(stored: Stored) {
 
 /** What became of one item of a batch that is taken item by item. */
 export function itemView(result: ItemResult, index: number, requestId: string) {
-  if (isRefused(result)) return { index, status: 'refused', problem: problemOf(result, requestId) };
+  if (isRefused(result)) return { index, status: 'refused' as const, problem: problemOf(result, requestId) };
   return { index, status: statusOf(result), event: acceptedView(result.event) };
 }
 

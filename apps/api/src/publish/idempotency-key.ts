@@ -1,11 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import { AppError } from '#runtime';
 
-const KEY = /^[\x21-\x7e]{1,255}$/;
+/** How an idempotency key looks. */
+export const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/;
 
 /** The text when it may be an idempotency key, else null. */
 export function readIdempotencyKey(text: string | null): string | null {
-  return text !== null && KEY.test(text) ? text : null;
+  return text !== null && IDEMPOTENCY_KEY.test(text) ? text : null;
 }
 
 /** The Idempotency-Key of a request, null when it brings none; throws for a malformed one and for two of them. */

@@ -8,6 +8,7 @@ import { sendJson } from '../http/send-json.js';
 import type { Visit } from '../http/visit.js';
 import { acceptedView, itemView, markedView } from './accepted-view.js';
 import { idempotencyKeyOf, refuseIdempotencyKey } from './idempotency-key.js';
+import { PUBLISH_SCOPE } from './publish-operations.js';
 import { orThrow, readBatch } from './read-batch.js';
 import { readEnvelope } from './read-envelope.js';
 import { isRepeated, storeAll, storeEach, storeEvent, type ItemResult } from './store-events.js';
@@ -64,7 +65,7 @@ async function publishBatch(context: ApiContext, visit: Visit): Promise<void> {
 
 async function admit(context: ApiContext, { request, query }: Visit): Promise<KeyHolder> {
   const key = await context.intake.authenticate(request);
-  requireScope(key, 'events:write');
+  requireScope(key, PUBLISH_SCOPE);
   refuseQuery(query);
   return key;
 }

@@ -2,9 +2,10 @@ import { AppError } from '#runtime';
 import { scanJson, type JsonNode } from '../http/scan-json.js';
 import { isNull, refusal } from './json-value.js';
 
-const ENTRIES_MAX = 16;
-const KEY_CHARACTERS_MAX = 64;
-const VALUE_CHARACTERS_MAX = 512;
+/** How much metadata an event may carry. */
+export const ENTRIES_MAX = 16;
+export const KEY_CHARACTERS_MAX = 64;
+export const VALUE_CHARACTERS_MAX = 512;
 const UNPRINTABLE = /[\p{Cc}\p{Cs}]/u;
 
 // Escaped to the last character, with white space to spare.
