@@ -6,7 +6,7 @@ import { ApiKey, Tenant, withTenant } from '#tenants';
 import { ApiContext } from './api-context.js';
 import { Lifecycle } from './lifecycle.js';
 import { createMetrics } from './metrics/create-metrics.js';
-import { createIntake } from './publish/intake.js';
+import { Intake } from './publish/intake.js';
 
 /** Opens the pools and gives what the controllers work with; `close` waits for hints and ends the pools. */
 export async function createContext(
@@ -20,7 +20,7 @@ export async function createContext(
   });
   const onIdleError = (error: Error): void =>
     logger.warn({ event: 'database.connection_lost', message: error.message });
-  const intake = createIntake(config, onIdleError);
+  const intake = new Intake(config, onIdleError);
   const platformPool = createPool({
     url: config.databaseUrl,
     role: 'waybill_operator',

@@ -1,29 +1,17 @@
 import { acceptEvents, type AcceptResult, type EventInput } from '#outbox';
-import { AppError, assertSchemaRevision, createPool, sqlState, withTransaction, type Config } from '#runtime';
+import {
+  AppError,
+  assertSchemaRevision,
+  createPool,
+  sqlState,
+  withTransaction,
+  type Config,
+  type Database,
+  type PoolOptions,
+} from '#runtime';
 import { createAuthenticate, type Authenticate } from '../auth/authenticate.js';
 import { createGroupAccept, type Accept } from './group-accept.js';
 import { Turns } from './turns.js';
-
-/**
- * The only way to the role that works for many tenants at once: whose key a request brings, and storing its events. No
- * handler gets at the pools behind it.
- */
-export interface Intake {
-  /** Whose key a request brings, looked up together with those of requests that come at the same time. */
-  readonly authenticate: Authenticate;
-  /** Stores an event without an idempotency key, together with others that come at the same time. */
-  readonly accept: Accept;
-  /** Stores an event under its idempotency key. */
-  acceptKeyed(input: EventInput): Promise<AcceptResult>;
-  /** Stores a batch in one transaction, which `settle` ends by throwing; it sees each result with its place. */
-  acceptBatch<Item>(
-    inputs: readonly EventInput[],
-    settle: (result: AcceptResult, place: number) => Item,
-  ): Promise<readonly Item[]>;
-  /** Throws what keeps it from working: no schema, another revision, a role that the login may not take. */
-  assertReady(): Promise<void>;
-  close(): Promise<void>;
-}
 
 /**
  * A key that another transaction holds makes its requests wait in turns of this long, on four connections of their own:
@@ -42,48 +30,74 @@ const STATEMENT_TIMEOUT_MS = 10_000;
 const KEY_WAIT_MS = 2_000;
 const LOCK_NOT_AVAILABLE = '55P03';
 
-/** Opens the pools of the intake. */
-export function createIntake(config: Config, onIdleError: (error: Error) => void): Intake {
-  const open = (
-    lane: string,
-    options: { max: number; statementTimeoutMs?: number; lockTimeoutMs?: number },
-  ) =>
-    createPool({
-      url: config.databaseUrl,
-      role: 'waybill_intake',
-      applicationName: `waybill-api-${lane}`,
-      statementTimeoutMs: STATEMENT_TIMEOUT_MS,
-      lockTimeoutMs: KEY_LOCK_WAIT_MS,
-      genericPlans: true,
-      onIdleError,
-      ...options,
-    });
-  const authPool = open('auth', { max: AUTH_CONNECTIONS });
-  const acceptPool = open('accept', { max: 10, lockTimeoutMs: LOCK_WAIT_MS });
-  const keyedPool = open('keyed', { max: KEYED_CONNECTIONS });
-  const batchPool = open('batch', { max: BATCH_CONNECTIONS, statementTimeoutMs: BATCH_TIMEOUT_MS });
-  const options = { maxAgeMs: config.maxAgeMs };
-  const turns = new Turns();
-  return {
-    authenticate: createAuthenticate(authPool),
-    accept: createGroupAccept((inputs) => acceptEvents(acceptPool, inputs, options)),
-    async acceptKeyed(input) {
-      // Of the requests under one key only one at a time in this process: a key that hangs must not take all connections.
-      const turn = await turns.take(`${input.tenantId} ${input.idempotency!.key}`, KEY_WAIT_MS, () =>
-        untilKeysAreFree(() => acceptEvents(keyedPool, [input], options)),
-      );
-      if (turn === null) throw keyInProgress();
-      return turn.result[0]!;
-    },
-    acceptBatch: (inputs, settle) =>
-      untilKeysAreFree(() =>
-        withTransaction(batchPool, async (tx) => (await acceptEvents(tx, inputs, options)).map(settle)),
+/**
+ * The only way to the role that works for many tenants at once: whose key a request brings, and storing its events. No
+ * handler gets at its pools.
+ */
+export class Intake {
+  /** Whose key a request brings, looked up together with those of requests that come at the same time. */
+  readonly authenticate: Authenticate;
+  /** Stores an event without an idempotency key, together with others that come at the same time. */
+  readonly accept: Accept;
+  readonly #authPool: Database;
+  readonly #acceptPool: Database;
+  readonly #keyedPool: Database;
+  readonly #batchPool: Database;
+  readonly #options: { readonly maxAgeMs: number };
+  readonly #turns = new Turns();
+
+  constructor(config: Config, onIdleError: (error: Error) => void) {
+    const open = (lane: string, options: Partial<PoolOptions> & Pick<PoolOptions, 'max'>): Database =>
+      createPool({
+        url: config.databaseUrl,
+        role: 'waybill_intake',
+        applicationName: `waybill-api-${lane}`,
+        statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+        lockTimeoutMs: KEY_LOCK_WAIT_MS,
+        genericPlans: true,
+        onIdleError,
+        ...options,
+      });
+    this.#authPool = open('auth', { max: AUTH_CONNECTIONS });
+    this.#acceptPool = open('accept', { max: 10, lockTimeoutMs: LOCK_WAIT_MS });
+    this.#keyedPool = open('keyed', { max: KEYED_CONNECTIONS });
+    this.#batchPool = open('batch', { max: BATCH_CONNECTIONS, statementTimeoutMs: BATCH_TIMEOUT_MS });
+    this.#options = { maxAgeMs: config.maxAgeMs };
+    this.authenticate = createAuthenticate(this.#authPool);
+    this.accept = createGroupAccept((inputs) => acceptEvents(this.#acceptPool, inputs, this.#options));
+  }
+
+  /** Stores an event under its idempotency key: of the requests under one key only one at a time in this process. */
+  async acceptKeyed(input: EventInput): Promise<AcceptResult> {
+    // A key that hangs must not take all connections.
+    const turn = await this.#turns.take(`${input.tenantId} ${input.idempotency!.key}`, KEY_WAIT_MS, () =>
+      untilKeysAreFree(() => acceptEvents(this.#keyedPool, [input], this.#options)),
+    );
+    if (turn === null) throw keyInProgress();
+    return turn.result[0]!;
+  }
+
+  /** Stores a batch in one transaction, which `settle` ends by throwing; it sees each result with its place. */
+  acceptBatch<Item>(
+    inputs: readonly EventInput[],
+    settle: (result: AcceptResult, place: number) => Item,
+  ): Promise<readonly Item[]> {
+    return untilKeysAreFree(() =>
+      withTransaction(this.#batchPool, async (tx) =>
+        (await acceptEvents(tx, inputs, this.#options)).map(settle),
       ),
-    assertReady: () => assertSchemaRevision(acceptPool, 'waybill_intake'),
-    async close() {
-      await Promise.all([authPool.end(), acceptPool.end(), keyedPool.end(), batchPool.end()]);
-    },
-  };
+    );
+  }
+
+  /** Throws what keeps it from working: no schema, another revision, a role that the login may not take. */
+  assertReady(): Promise<void> {
+    return assertSchemaRevision(this.#acceptPool, 'waybill_intake');
+  }
+
+  async close(): Promise<void> {
+    const pools = [this.#authPool, this.#acceptPool, this.#keyedPool, this.#batchPool];
+    await Promise.all(pools.map((pool) => pool.end()));
+  }
 }
 
 function keyInProgress(cause?: unknown): AppError {

@@ -28,8 +28,8 @@ export function isRepeated(result: ItemResult): boolean {
 export async function storeEvent(context: ApiContext, key: KeyHolder, envelope: Envelope): Promise<Stored> {
   const startedAt = performance.now();
   const input = toInput(key, envelope);
-  const { accept, acceptKeyed } = context.intake;
-  const result = await (input.idempotency === null ? accept(input) : acceptKeyed(input));
+  const { intake } = context;
+  const result = await (input.idempotency === null ? intake.accept(input) : intake.acceptKeyed(input));
   const stored = toStored(result, null);
   if (isRefused(stored)) throw stored;
   announce(context, key, [input], [stored], startedAt);
