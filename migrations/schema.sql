@@ -134,18 +134,31 @@ create table waybill.delivery_queue (
 CREATE INDEX delivery_queue_claim ON waybill.delivery_queue USING btree (tenant_id, endpoint_id, due_at);
 CREATE INDEX delivery_queue_discover ON waybill.delivery_queue USING btree (due_at, tenant_id, endpoint_id);
 
+create table waybill.encryption_canary (
+  kek_version integer not null,
+  sealed bytea not null,
+  created_at timestamp with time zone not null default now(),
+  constraint encryption_canary_kek_version_check CHECK ((kek_version > 0)),
+  constraint encryption_canary_pkey PRIMARY KEY (kek_version),
+  constraint encryption_canary_sealed_check CHECK (((octet_length(sealed) >= 34) AND (octet_length(sealed) <= 100)))
+);
+
 create table waybill.endpoint_secrets (
   tenant_id uuid not null,
   endpoint_id uuid not null,
   id uuid not null,
-  secret text not null,
+  secret text,
   created_at timestamp with time zone not null default now(),
   expires_at timestamp with time zone,
   revoked_at timestamp with time zone,
+  sealed_secret bytea,
+  constraint endpoint_secrets_clear_or_sealed CHECK (((secret IS NULL) <> (sealed_secret IS NULL))),
   constraint endpoint_secrets_pkey PRIMARY KEY (tenant_id, endpoint_id, id),
+  constraint endpoint_secrets_sealed_secret_check CHECK (((octet_length(sealed_secret) >= 34) AND (octet_length(sealed_secret) <= 900))),
   constraint endpoint_secrets_secret_check CHECK (((char_length(secret) >= 1) AND (char_length(secret) <= 200))),
   constraint endpoint_secrets_tenant_id_endpoint_id_fkey FOREIGN KEY (tenant_id, endpoint_id) REFERENCES waybill.endpoints(tenant_id, id)
 );
+CREATE INDEX endpoint_secrets_clear ON waybill.endpoint_secrets USING btree (tenant_id, endpoint_id, id) WHERE (secret IS NOT NULL);
 
 create table waybill.endpoints (
   tenant_id uuid not null,
@@ -271,6 +284,19 @@ create table waybill.subscriptions (
 );
 CREATE INDEX subscriptions_by_endpoint ON waybill.subscriptions USING btree (tenant_id, endpoint_id);
 CREATE INDEX subscriptions_wildcard ON waybill.subscriptions USING btree (tenant_id, endpoint_id) WHERE is_wildcard;
+
+create table waybill.tenant_data_keys (
+  tenant_id uuid not null,
+  version integer not null,
+  wrapped_key bytea not null,
+  kek_version integer not null,
+  created_at timestamp with time zone not null default now(),
+  constraint tenant_data_keys_kek_version_check CHECK ((kek_version > 0)),
+  constraint tenant_data_keys_pkey PRIMARY KEY (tenant_id, version),
+  constraint tenant_data_keys_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES waybill.tenants(id),
+  constraint tenant_data_keys_version_check CHECK ((version > 0)),
+  constraint tenant_data_keys_wrapped_key_check CHECK ((octet_length(wrapped_key) = 65))
+);
 
 create table waybill.tenants (
   id uuid not null,
