@@ -3,6 +3,7 @@ import type { DataSource } from 'typeorm';
 import type { EgressPolicy } from '#egress';
 import type { Hints } from '#outbox';
 import type { Config, Logger } from '#runtime';
+import type { Keyring } from '#secrets';
 import type { Authenticate } from './auth/authenticate.js';
 import type { Lifecycle } from './lifecycle.js';
 import type { Metrics } from './metrics/create-metrics.js';
@@ -18,6 +19,8 @@ export class ApiContext {
     readonly authenticate: Authenticate,
     /** Tenants and endpoints. */
     readonly source: DataSource,
+    /** Seals secrets as they are stored; the api never opens one. */
+    readonly keyring: Keyring,
     /** Accept and replay: statements planned once, and a short wait for locks. */
     readonly acceptPool: pg.Pool,
     /** Accept under idempotency keys, which may have to wait for one another. */

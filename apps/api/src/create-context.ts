@@ -2,6 +2,7 @@ import { Endpoint, EndpointSecret, Subscription } from '#endpoints';
 import { parseEgressPolicy } from '#egress';
 import { acceptEvents, createHints } from '#outbox';
 import { openDataSource, createPool, type Config, type Logger } from '#runtime';
+import type { Keyring } from '#secrets';
 import { ApiKey, Tenant } from '#tenants';
 import { ApiContext } from './api-context.js';
 import { createAuthenticate } from './auth/authenticate.js';
@@ -25,6 +26,7 @@ const STATEMENT_TIMEOUT_MS = 10_000;
 /** Opens the pools and gives what the controllers work with; `close` waits for hints and ends the pools. */
 export async function createContext(
   config: Config,
+  keyring: Keyring,
   logger: Logger,
 ): Promise<{ context: ApiContext; close(): Promise<void> }> {
   const egressPolicy = parseEgressPolicy({
@@ -82,6 +84,7 @@ export async function createContext(
     logger,
     createAuthenticate(readPool),
     source,
+    keyring,
     acceptPool,
     keyedPool,
     new Turns(),

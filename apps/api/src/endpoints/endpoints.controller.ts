@@ -49,7 +49,7 @@ export class EndpointsController {
     @Body() body: CreateEndpointDto,
     @Res({ passthrough: true }) response: Response,
   ) {
-    const { config, source, egressPolicy } = this.context;
+    const { config, source, egressPolicy, keyring } = this.context;
     const input = {
       url: body.url,
       description: body.description,
@@ -58,7 +58,7 @@ export class EndpointsController {
       secret: body.secret,
       delivery: readDeliveryPolicy(body, config),
     };
-    const { endpoint, secret } = await createEndpoint(source, key.tenantId, input, egressPolicy);
+    const { endpoint, secret } = await createEndpoint(source, key.tenantId, input, egressPolicy, keyring);
     response.setHeader('location', `/v1/endpoints/${formatId('endpoint', endpoint.endpoint.id)}`);
     response.setHeader('etag', etagOf(endpoint.endpoint.version));
     return { ...endpointView(endpoint), secret };
