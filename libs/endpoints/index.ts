@@ -11,6 +11,7 @@ export {
   type EventTypesVerdict,
   SUBSCRIPTION_ENTRIES_MAX,
 } from './event-type.js';
+export { type VersionExpectation } from './lock-endpoint.js';
 export { measureEndpoints, type EndpointCounts } from './measure-endpoints.js';
 export {
   readDeliveryPolicy,
@@ -22,8 +23,11 @@ export { findEndpoint, listEndpoints, type SubscribedEndpoint } from './read-end
 export { type RetryBackoff, type RetryPolicy, type RetrySchedule } from './read-retry.js';
 export { Subscription } from './subscription.entity.js';
 export {
-  deleteEndpoint,
-  updateEndpoint,
-  type EndpointChange,
-  type VersionExpectation,
-} from './update-endpoint.js';
+  LIVE_SECRETS_MAX,
+  listSecrets,
+  revokeSecret,
+  rotateSecret,
+  type ChangedSecret,
+  type NewSecret,
+} from './rotate-secret.js';
+export { deleteEndpoint, updateEndpoint, type EndpointChange } from './update-endpoint.js';

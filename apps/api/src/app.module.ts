@@ -5,6 +5,7 @@ import { ApiContext } from './api-context.js';
 import { KeyGuard } from './auth/key.guard.js';
 import { DeadLettersController } from './dead-letters/dead-letters.controller.js';
 import { DeliveriesController } from './deliveries/deliveries.controller.js';
+import { EndpointSecretsController } from './endpoints/endpoint-secrets.controller.js';
 import { EndpointsController } from './endpoints/endpoints.controller.js';
 import { EventDeliveriesController } from './events/event-deliveries.controller.js';
 import { EventsController } from './events/events.controller.js';
@@ -27,6 +28,7 @@ export class AppModule {
         DeliveriesController,
         DeadLettersController,
         EndpointsController,
+        EndpointSecretsController,
         HealthController,
         MetricsController,
       ],

@@ -1,0 +1,81 @@
+import { Body, Controller, Delete, Get, Headers, HttpCode, Param, Post, Query, Res } from '@nestjs/common';
+import type { Response } from 'express';
+import { listSecrets, revokeSecret, rotateSecret } from '#endpoints';
+import { parseId } from '#runtime';
+import type { KeyHolder } from '#tenants';
+import { ApiContext } from '../api-context.js';
+import { CurrentKey, RequireScope } from '../auth/require-scope.js';
+import { etagOf, expectationOf } from '../http/if-match.js';
+import { JsonBody } from '../http/json-body.interceptor.js';
+import { readPage, toPage } from '../http/page.js';
+import { CreateSecretDto } from './create-secret.dto.js';
+import { ListSecretsDto } from './list-secrets.dto.js';
+import { secretView } from './secret-view.js';
+
+const LIST = 'endpoint-secrets';
+
+/** /v1/endpoints/:id/secrets; the ETag is that of the endpoint, whose version every change of a secret counts. */
+@Controller('v1/endpoints/:id/secrets')
+export class EndpointSecretsController {
+  constructor(private readonly context: ApiContext) {}
+
+  @Get()
+  @RequireScope('endpoints:read')
+  async list(
+    @CurrentKey() key: KeyHolder,
+    @Param('id') id: string,
+    @Query() query: ListSecretsDto,
+    @Res({ passthrough: true }) response: Response,
+  ) {
+    const endpointId = parseId('endpoint', id);
+    const page = readPage<[string]>(LIST, ['uuid'], query);
+    const { secrets, endpointVersion } = await listSecrets(
+      this.context.source.manager,
+      key.tenantId,
+      endpointId,
+      { limit: page.limit + 1, afterId: page.after?.[0] ?? null },
+    );
+    response.setHeader('etag', etagOf(endpointVersion));
+    return toPage(LIST, secrets, page.limit, (secret) => [secret.id], secretView);
+  }
+
+  @Post()
+  @RequireScope('endpoints:write')
+  @JsonBody('object or nothing')
+  async create(
+    @CurrentKey() key: KeyHolder,
+    @Param('id') id: string,
+    @Headers('if-match') ifMatch: string | undefined,
+    @Body() body: CreateSecretDto,
+    @Res({ passthrough: true }) response: Response,
+  ) {
+    const { source, keyring } = this.context;
+    const input = { secret: body.secret, overlapSeconds: body.overlap_seconds };
+    const made = await rotateSecret(source, key.tenantId, parseId('endpoint', id), input, {
+      keyring,
+      expects: expectationOf(ifMatch),
+    });
+    response.setHeader('etag', etagOf(made.endpointVersion));
+    return { ...secretView(made.shown), secret: made.secret };
+  }
+
+  @Delete(':secretId')
+  @HttpCode(204)
+  @RequireScope('endpoints:write')
+  async revoke(
+    @CurrentKey() key: KeyHolder,
+    @Param('id') id: string,
+    @Param('secretId') secretId: string,
+    @Headers('if-match') ifMatch: string | undefined,
+    @Res({ passthrough: true }) response: Response,
+  ): Promise<void> {
+    const { endpointVersion } = await revokeSecret(
+      this.context.source,
+      key.tenantId,
+      parseId('endpoint', id),
+      parseId('secret', secretId),
+      { expects: expectationOf(ifMatch) },
+    );
+    response.setHeader('etag', etagOf(endpointVersion));
+  }
+}
