@@ -15,11 +15,11 @@ import { secretView } from './secret-view.js';
 const LIST = 'endpoint-secrets';
 
 /** /v1/endpoints/:id/secrets; the ETag is that of the endpoint, whose version every change of a secret counts. */
-@Controller('v1/endpoints/:id/secrets')
+@Controller('v1/endpoints')
 export class EndpointSecretsController {
   constructor(private readonly context: ApiContext) {}
 
-  @Get()
+  @Get(':id/secrets')
   @RequireScope('endpoints:read')
   async list(
     @CurrentKey() key: KeyHolder,
@@ -39,7 +39,7 @@ export class EndpointSecretsController {
     return toPage(LIST, secrets, page.limit, (secret) => [secret.id], secretView);
   }
 
-  @Post()
+  @Post(':id/secrets')
   @RequireScope('endpoints:write')
   @JsonBody('object or nothing')
   async create(
@@ -59,7 +59,7 @@ export class EndpointSecretsController {
     return { ...secretView(made.shown), secret: made.secret };
   }
 
-  @Delete(':secretId')
+  @Delete(':id/secrets/:secretId')
   @HttpCode(204)
   @RequireScope('endpoints:write')
   async revoke(
