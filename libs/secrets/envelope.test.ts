@@ -39,7 +39,7 @@ async function sealByHand(
   return Buffer.concat([Buffer.of(1), version, nonce, made.subarray(-16), made.subarray(0, -16)]);
 }
 
-const messageOf = (work: () => unknown): string => {
+const expectUnreadable = (work: () => unknown): string => {
   try {
     work();
   } catch (error) {
@@ -80,7 +80,7 @@ describe('a sealed value', () => {
       for (const bit of [1, 0x80]) {
         const tampered = Buffer.from(sealed);
         tampered[at]! ^= bit;
-        expect(messageOf(() => open(KEY, PLACE, tampered))).not.toContain('whsec_');
+        expect(expectUnreadable(() => open(KEY, PLACE, tampered))).not.toContain('whsec_');
       }
     }
   });
@@ -88,8 +88,8 @@ describe('a sealed value', () => {
   it('does not open when it is cut at any length, or longer', () => {
     const sealed = seal(KEY, 3, PLACE, SECRET);
     for (let length = 0; length < sealed.length; length += 1)
-      messageOf(() => open(KEY, PLACE, sealed.subarray(0, length)));
-    messageOf(() => open(KEY, PLACE, Buffer.concat([sealed, Buffer.of(0)])));
+      expectUnreadable(() => open(KEY, PLACE, sealed.subarray(0, length)));
+    expectUnreadable(() => open(KEY, PLACE, Buffer.concat([sealed, Buffer.of(0)])));
   });
 
   it.each([
@@ -99,20 +99,20 @@ describe('a sealed value', () => {
     ['row', { rowId: '01900000-0000-7000-8000-000000000009/01900000-0000-7000-8000-000000000003' }],
   ])('does not open in another %s', (_, other) => {
     const sealed = seal(KEY, 3, PLACE, SECRET);
-    messageOf(() => open(KEY, { ...PLACE, ...other }, sealed));
+    expectUnreadable(() => open(KEY, { ...PLACE, ...other }, sealed));
   });
 
   it('does not open by another key, or as one of another key version', () => {
     const sealed = seal(KEY, 3, PLACE, SECRET);
-    messageOf(() => open(createSecretKey(Buffer.alloc(32, 0x43)), PLACE, sealed));
+    expectUnreadable(() => open(createSecretKey(Buffer.alloc(32, 0x43)), PLACE, sealed));
     const renumbered = Buffer.from(sealed);
     renumbered.writeUInt32BE(4, 1);
-    messageOf(() => open(KEY, PLACE, renumbered));
+    expectUnreadable(() => open(KEY, PLACE, renumbered));
   });
 
   it('of another format is named as such', () => {
-    expect(messageOf(() => keyVersionOf(Buffer.alloc(100, 2)))).toContain('no known format');
-    expect(messageOf(() => keyVersionOf(Buffer.alloc(0)))).toContain('no known format');
+    expect(expectUnreadable(() => keyVersionOf(Buffer.alloc(100, 2)))).toContain('no known format');
+    expect(expectUnreadable(() => keyVersionOf(Buffer.alloc(0)))).toContain('no known format');
   });
 
   it('may be empty', () => {

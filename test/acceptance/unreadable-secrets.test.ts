@@ -44,7 +44,8 @@ describe('a secret that does not open', () => {
         await waitFor(async () => (await states()).every(({ waits }) => waits), {
           what: 'all of them to wait',
         });
-        expect(await states()).toEqual(Array(3).fill({ attempt_count: 0, leased: false, waits: true }));
+        const waiting = { attempt_count: 0, leased: false, waits: true };
+        expect(await states()).toEqual([waiting, waiting, waiting]);
         expect(unreadable().length).toBeGreaterThanOrEqual(1);
         expect(unreadable()[0]!.reason).toMatch(/^sec_[0-9a-f]{32}: A sealed value cannot be opened: /);
         expect(dispatcher.logText()).not.toContain('whsec_');
