@@ -9,7 +9,17 @@ export class DeliveryPolicies0002 implements MigrationInterface {
   name = 'delivery-policies-0000000000002';
 
   async up(runner: QueryRunner): Promise<void> {
-    for (const statements of [POLICIES, CIRCUITS, RATES, REPLICAS, ANNOUNCEMENTS, BOUNDS, ROOM, REVISION]) {
+    for (const statements of [
+      POLICIES,
+      CIRCUITS,
+      RATES,
+      REPLICAS,
+      ANNOUNCEMENTS,
+      BOUNDS,
+      PARTITIONS_V2,
+      ROOM,
+      REVISION,
+    ]) {
       await runner.query(statements);
     }
   }
@@ -125,7 +135,7 @@ alter table waybill.deliveries
  * a HOT update, and none of its two indexes is touched. A partitioned table takes no such setting and \`like\` copies
  * none, so each day's table is told.
  */
-const ROOM = `
+export const PARTITIONS_V2 = `
 create or replace function waybill.create_day_partitions(first_day date, days integer) returns integer
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
@@ -155,7 +165,9 @@ begin
   return made;
 end
 $$;
+`;
 
+const ROOM = `
 do $$
 declare
   child regclass;

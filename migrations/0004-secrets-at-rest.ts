@@ -1,7 +1,7 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 /**
- * Endpoint secrets are sealed with a data key per tenant, and that is wrapped by a key from outside of the
+ * Revision 4: endpoint secrets are sealed with a data key per tenant, and that is wrapped by a key from outside of the
  * database. SQL cannot know that key: a secret stays in clear until the first dispatcher starts and seals it, and the
  * table holds both shapes until a later release drops `secret`. Older code cannot read what is sealed.
  */
@@ -9,7 +9,7 @@ export class SecretsAtRest0004 implements MigrationInterface {
   name = 'secrets-at-rest-0000000000004';
 
   async up(runner: QueryRunner): Promise<void> {
-    for (const statements of [DATA_KEYS, CANARY, SEALED, REVISION]) await runner.query(statements);
+    for (const statements of [DATA_KEYS, CANARY, SEALED, GRANTS, REVISION]) await runner.query(statements);
   }
 
   async down(runner: QueryRunner): Promise<void> {
@@ -48,8 +48,30 @@ alter table waybill.endpoint_secrets
 create index endpoint_secrets_clear on waybill.endpoint_secrets (tenant_id, endpoint_id, id) where secret is not null;
 `;
 
+/**
+ * As every table with a tenant has it (0003). The api seals: it makes a data key, and never changes one. The dispatcher
+ * opens, seals what is in clear, and works for `waybill secrets rewrap`. The operator's pool checks the canary at the
+ * start of an api.
+ */
+const GRANTS = `
+alter table waybill.tenant_data_keys enable row level security, force row level security;
+create policy one_tenant on waybill.tenant_data_keys to waybill_app
+  using (tenant_id = nullif(current_setting('waybill.tenant', true), '')::uuid)
+  with check (tenant_id = nullif(current_setting('waybill.tenant', true), '')::uuid);
+create policy every_tenant on waybill.tenant_data_keys
+  to waybill_owner, waybill_intake, waybill_dispatcher, waybill_operator
+  using (true)
+  with check (true);
+grant select, insert on waybill.tenant_data_keys to waybill_app;
+grant select, insert, update (wrapped_key, kek_version) on waybill.tenant_data_keys to waybill_dispatcher;
+grant select (tenant_id, version, kek_version) on waybill.tenant_data_keys to waybill_operator;
+grant select, insert, delete on waybill.encryption_canary to waybill_dispatcher;
+grant select, insert on waybill.encryption_canary to waybill_operator;
+grant update (secret, sealed_secret) on waybill.endpoint_secrets to waybill_dispatcher;
+`;
+
 const REVISION = `
-update waybill.schema_revision set revision = revision + 1, serves_code_from = revision + 1;
+update waybill.schema_revision set revision = 4, serves_code_from = 4;
 `;
 
 /** What is sealed cannot be made clear here, and to drop it would leave endpoints that nothing can sign for. */
@@ -65,11 +87,12 @@ $$;
 `;
 
 const DROP = `
+revoke update (secret, sealed_secret) on waybill.endpoint_secrets from waybill_dispatcher;
 drop index waybill.endpoint_secrets_clear;
 alter table waybill.endpoint_secrets
   drop constraint endpoint_secrets_clear_or_sealed,
   drop column sealed_secret,
   alter column secret set not null;
 drop table waybill.encryption_canary, waybill.tenant_data_keys;
-update waybill.schema_revision set revision = revision - 1, serves_code_from = 1;
+update waybill.schema_revision set revision = 3, serves_code_from = 1;
 `;

@@ -12,6 +12,14 @@ create table waybill.announcements (
   constraint announcements_event_type_check CHECK ((event_type = ANY (ARRAY['waybill.endpoint.disabled'::text, 'waybill.endpoint.recovered'::text, 'waybill.delivery.dead'::text]))),
   constraint announcements_pkey PRIMARY KEY (tenant_id, event_type, subject_id)
 );
+alter table waybill.announcements enable row level security, force row level security;
+create policy every_tenant on waybill.announcements for all to waybill_dispatcher, waybill_intake, waybill_operator, waybill_owner
+  using true
+  with check true;
+create policy one_tenant on waybill.announcements for all to waybill_app
+  using (tenant_id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid)
+  with check (tenant_id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid);
+grant delete, insert, select, update on waybill.announcements to waybill_dispatcher;
 
 create table waybill.api_keys (
   tenant_id uuid not null,
@@ -29,6 +37,15 @@ create table waybill.api_keys (
   constraint api_keys_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES waybill.tenants(id)
 );
 CREATE INDEX api_keys_by_id ON waybill.api_keys USING btree (id);
+alter table waybill.api_keys enable row level security, force row level security;
+create policy every_tenant on waybill.api_keys for all to waybill_dispatcher, waybill_intake, waybill_operator, waybill_owner
+  using true
+  with check true;
+create policy one_tenant on waybill.api_keys for all to waybill_app
+  using (tenant_id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid)
+  with check (tenant_id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid);
+grant select (tenant_id, id, secret_digest, scopes, expires_at, revoked_at) on waybill.api_keys to waybill_intake;
+grant insert, select, update on waybill.api_keys to waybill_operator;
 
 create table waybill.attempts (
   tenant_id uuid not null,
@@ -51,6 +68,15 @@ create table waybill.attempts (
   constraint attempts_pkey PRIMARY KEY (tenant_id, event_id, endpoint_id, number),
   constraint attempts_response_body_check CHECK ((octet_length(response_body) <= 500))
 ) partition by RANGE (event_id);
+alter table waybill.attempts enable row level security, force row level security;
+create policy every_tenant on waybill.attempts for all to waybill_dispatcher, waybill_intake, waybill_operator, waybill_owner
+  using true
+  with check true;
+create policy one_tenant on waybill.attempts for all to waybill_app
+  using (tenant_id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid)
+  with check (tenant_id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid);
+grant select on waybill.attempts to waybill_app;
+grant insert, select, update on waybill.attempts to waybill_dispatcher;
 
 create table waybill.circuits (
   tenant_id uuid not null,
@@ -75,6 +101,17 @@ create table waybill.circuits (
   constraint circuits_state_check CHECK ((state = ANY (ARRAY['closed'::text, 'open'::text])))
 );
 CREATE INDEX circuits_open ON waybill.circuits USING btree (open_until, tenant_id, endpoint_id) WHERE (state = 'open'::text);
+alter table waybill.circuits enable row level security, force row level security;
+create policy every_tenant on waybill.circuits for all to waybill_dispatcher, waybill_intake, waybill_operator, waybill_owner
+  using true
+  with check true;
+create policy one_tenant on waybill.circuits for all to waybill_app
+  using (tenant_id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid)
+  with check (tenant_id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid);
+grant delete, select, update on waybill.circuits to waybill_app;
+grant insert, select, update on waybill.circuits to waybill_dispatcher;
+grant select on waybill.circuits to waybill_intake;
+grant select on waybill.circuits to waybill_operator;
 
 create table waybill.dead_letters (
   tenant_id uuid not null,
@@ -90,6 +127,16 @@ create table waybill.dead_letters (
 );
 CREATE INDEX dead_letters_by_time ON waybill.dead_letters USING btree (tenant_id, died_at, delivery_id);
 CREATE INDEX dead_letters_unresolved ON waybill.dead_letters USING btree (tenant_id, endpoint_id) WHERE (resolved_at IS NULL);
+alter table waybill.dead_letters enable row level security, force row level security;
+create policy every_tenant on waybill.dead_letters for all to waybill_dispatcher, waybill_intake, waybill_operator, waybill_owner
+  using true
+  with check true;
+create policy one_tenant on waybill.dead_letters for all to waybill_app
+  using (tenant_id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid)
+  with check (tenant_id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid);
+grant select, update (resolved_at) on waybill.dead_letters to waybill_app;
+grant insert, select, update on waybill.dead_letters to waybill_dispatcher;
+grant select on waybill.dead_letters to waybill_operator;
 
 create table waybill.deliveries (
   tenant_id uuid not null,
@@ -113,6 +160,16 @@ create table waybill.deliveries (
   constraint deliveries_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'failed'::text, 'succeeded'::text, 'dead'::text, 'cancelled'::text])))
 ) partition by RANGE (event_id);
 CREATE INDEX deliveries_by_endpoint ON ONLY waybill.deliveries USING btree (tenant_id, endpoint_id, event_id);
+alter table waybill.deliveries enable row level security, force row level security;
+create policy every_tenant on waybill.deliveries for all to waybill_dispatcher, waybill_intake, waybill_operator, waybill_owner
+  using true
+  with check true;
+create policy one_tenant on waybill.deliveries for all to waybill_app
+  using (tenant_id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid)
+  with check (tenant_id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid);
+grant insert, select, update on waybill.deliveries to waybill_app;
+grant insert, select, update on waybill.deliveries to waybill_dispatcher;
+grant insert, select on waybill.deliveries to waybill_intake;
 
 create table waybill.delivery_queue (
   tenant_id uuid not null,
@@ -133,6 +190,17 @@ create table waybill.delivery_queue (
 ) with (fillfactor=50, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=20000, autovacuum_vacuum_cost_delay=0, vacuum_truncate=false);
 CREATE INDEX delivery_queue_claim ON waybill.delivery_queue USING btree (tenant_id, endpoint_id, due_at);
 CREATE INDEX delivery_queue_discover ON waybill.delivery_queue USING btree (due_at, tenant_id, endpoint_id);
+alter table waybill.delivery_queue enable row level security, force row level security;
+create policy every_tenant on waybill.delivery_queue for all to waybill_dispatcher, waybill_intake, waybill_operator, waybill_owner
+  using true
+  with check true;
+create policy one_tenant on waybill.delivery_queue for all to waybill_app
+  using (tenant_id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid)
+  with check (tenant_id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid);
+grant delete, insert, select, update on waybill.delivery_queue to waybill_app;
+grant delete, insert, select, update on waybill.delivery_queue to waybill_dispatcher;
+grant insert, select on waybill.delivery_queue to waybill_intake;
+grant select on waybill.delivery_queue to waybill_operator;
 
 create table waybill.encryption_canary (
   kek_version integer not null,
@@ -142,6 +210,8 @@ create table waybill.encryption_canary (
   constraint encryption_canary_pkey PRIMARY KEY (kek_version),
   constraint encryption_canary_sealed_check CHECK (((octet_length(sealed) >= 34) AND (octet_length(sealed) <= 100)))
 );
+grant delete, insert, select on waybill.encryption_canary to waybill_dispatcher;
+grant insert, select on waybill.encryption_canary to waybill_operator;
 
 create table waybill.endpoint_secrets (
   tenant_id uuid not null,
@@ -159,6 +229,15 @@ create table waybill.endpoint_secrets (
   constraint endpoint_secrets_tenant_id_endpoint_id_fkey FOREIGN KEY (tenant_id, endpoint_id) REFERENCES waybill.endpoints(tenant_id, id)
 );
 CREATE INDEX endpoint_secrets_clear ON waybill.endpoint_secrets USING btree (tenant_id, endpoint_id, id) WHERE (secret IS NOT NULL);
+alter table waybill.endpoint_secrets enable row level security, force row level security;
+create policy every_tenant on waybill.endpoint_secrets for all to waybill_dispatcher, waybill_intake, waybill_operator, waybill_owner
+  using true
+  with check true;
+create policy one_tenant on waybill.endpoint_secrets for all to waybill_app
+  using (tenant_id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid)
+  with check (tenant_id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid);
+grant insert, select, update on waybill.endpoint_secrets to waybill_app;
+grant select, update (secret, sealed_secret) on waybill.endpoint_secrets to waybill_dispatcher;
 
 create table waybill.endpoints (
   tenant_id uuid not null,
@@ -203,6 +282,17 @@ create table waybill.endpoints (
   constraint endpoints_version_check CHECK ((version > 0))
 );
 CREATE INDEX endpoints_deleted ON waybill.endpoints USING btree (tenant_id, id) WHERE (deleted_at IS NOT NULL);
+alter table waybill.endpoints enable row level security, force row level security;
+create policy every_tenant on waybill.endpoints for all to waybill_dispatcher, waybill_intake, waybill_operator, waybill_owner
+  using true
+  with check true;
+create policy one_tenant on waybill.endpoints for all to waybill_app
+  using (tenant_id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid)
+  with check (tenant_id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid);
+grant insert, select, update on waybill.endpoints to waybill_app;
+grant select, update on waybill.endpoints to waybill_dispatcher;
+grant select on waybill.endpoints to waybill_intake;
+grant select on waybill.endpoints to waybill_operator;
 
 create table waybill.events (
   tenant_id uuid not null,
@@ -220,6 +310,16 @@ create table waybill.events (
   constraint events_pkey PRIMARY KEY (tenant_id, id),
   constraint events_target_count_check CHECK ((target_count >= 0))
 ) partition by RANGE (id);
+alter table waybill.events enable row level security, force row level security;
+create policy every_tenant on waybill.events for all to waybill_dispatcher, waybill_intake, waybill_operator, waybill_owner
+  using true
+  with check true;
+create policy one_tenant on waybill.events for all to waybill_app
+  using (tenant_id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid)
+  with check (tenant_id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid);
+grant select, update (target_count) on waybill.events to waybill_app;
+grant insert, select on waybill.events to waybill_dispatcher;
+grant insert, select on waybill.events to waybill_intake;
 
 create table waybill.idempotency_keys (
   tenant_id uuid not null,
@@ -232,6 +332,15 @@ create table waybill.idempotency_keys (
   constraint idempotency_keys_pkey PRIMARY KEY (tenant_id, key)
 );
 CREATE INDEX idempotency_keys_by_age ON waybill.idempotency_keys USING btree (created_at);
+alter table waybill.idempotency_keys enable row level security, force row level security;
+create policy every_tenant on waybill.idempotency_keys for all to waybill_dispatcher, waybill_intake, waybill_operator, waybill_owner
+  using true
+  with check true;
+create policy one_tenant on waybill.idempotency_keys for all to waybill_app
+  using (tenant_id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid)
+  with check (tenant_id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid);
+grant delete, insert, select, update on waybill.idempotency_keys to waybill_dispatcher;
+grant insert, select on waybill.idempotency_keys to waybill_intake;
 
 create table waybill.rate_tokens (
   tenant_id uuid not null,
@@ -241,6 +350,15 @@ create table waybill.rate_tokens (
   constraint rate_tokens_pkey PRIMARY KEY (tenant_id, endpoint_id),
   constraint rate_tokens_tokens_check CHECK (((tokens >= (0)::double precision) AND (tokens <= (10000)::double precision)))
 ) with (fillfactor=50);
+alter table waybill.rate_tokens enable row level security, force row level security;
+create policy every_tenant on waybill.rate_tokens for all to waybill_dispatcher, waybill_intake, waybill_operator, waybill_owner
+  using true
+  with check true;
+create policy one_tenant on waybill.rate_tokens for all to waybill_app
+  using (tenant_id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid)
+  with check (tenant_id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid);
+grant delete, select on waybill.rate_tokens to waybill_app;
+grant insert, select, update on waybill.rate_tokens to waybill_dispatcher;
 
 create table waybill.replays (
   tenant_id uuid not null,
@@ -252,6 +370,14 @@ create table waybill.replays (
   created_at timestamp with time zone not null,
   constraint replays_pkey PRIMARY KEY (tenant_id, id)
 );
+alter table waybill.replays enable row level security, force row level security;
+create policy every_tenant on waybill.replays for all to waybill_dispatcher, waybill_intake, waybill_operator, waybill_owner
+  using true
+  with check true;
+create policy one_tenant on waybill.replays for all to waybill_app
+  using (tenant_id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid)
+  with check (tenant_id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid);
+grant insert, select on waybill.replays to waybill_app;
 
 create table waybill.replicas (
   id uuid not null,
@@ -262,6 +388,8 @@ create table waybill.replicas (
   slots_full boolean not null default false,
   constraint replicas_pkey PRIMARY KEY (id)
 );
+grant select on waybill.replicas to waybill_app;
+grant delete, insert, select, update on waybill.replicas to waybill_dispatcher;
 
 create table waybill.schema_revision (
   only_row boolean not null default true,
@@ -272,6 +400,10 @@ create table waybill.schema_revision (
   constraint schema_revision_pkey PRIMARY KEY (only_row),
   constraint schema_revision_revision_check CHECK ((revision > 0))
 );
+grant select on waybill.schema_revision to waybill_app;
+grant select on waybill.schema_revision to waybill_dispatcher;
+grant select on waybill.schema_revision to waybill_intake;
+grant select on waybill.schema_revision to waybill_operator;
 
 create table waybill.subscriptions (
   tenant_id uuid not null,
@@ -284,6 +416,16 @@ create table waybill.subscriptions (
 );
 CREATE INDEX subscriptions_by_endpoint ON waybill.subscriptions USING btree (tenant_id, endpoint_id);
 CREATE INDEX subscriptions_wildcard ON waybill.subscriptions USING btree (tenant_id, endpoint_id) WHERE is_wildcard;
+alter table waybill.subscriptions enable row level security, force row level security;
+create policy every_tenant on waybill.subscriptions for all to waybill_dispatcher, waybill_intake, waybill_operator, waybill_owner
+  using true
+  with check true;
+create policy one_tenant on waybill.subscriptions for all to waybill_app
+  using (tenant_id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid)
+  with check (tenant_id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid);
+grant delete, insert, select on waybill.subscriptions to waybill_app;
+grant select on waybill.subscriptions to waybill_dispatcher;
+grant select on waybill.subscriptions to waybill_intake;
 
 create table waybill.tenant_data_keys (
   tenant_id uuid not null,
@@ -297,6 +439,16 @@ create table waybill.tenant_data_keys (
   constraint tenant_data_keys_version_check CHECK ((version > 0)),
   constraint tenant_data_keys_wrapped_key_check CHECK ((octet_length(wrapped_key) = 65))
 );
+alter table waybill.tenant_data_keys enable row level security, force row level security;
+create policy every_tenant on waybill.tenant_data_keys for all to waybill_dispatcher, waybill_intake, waybill_operator, waybill_owner
+  using true
+  with check true;
+create policy one_tenant on waybill.tenant_data_keys for all to waybill_app
+  using (tenant_id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid)
+  with check (tenant_id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid);
+grant insert, select on waybill.tenant_data_keys to waybill_app;
+grant insert, select, update (wrapped_key, kek_version) on waybill.tenant_data_keys to waybill_dispatcher;
+grant select (tenant_id, version, kek_version) on waybill.tenant_data_keys to waybill_operator;
 
 create table waybill.tenants (
   id uuid not null,
@@ -306,10 +458,22 @@ create table waybill.tenants (
   constraint tenants_name_check CHECK (((char_length(name) >= 1) AND (char_length(name) <= 200))),
   constraint tenants_pkey PRIMARY KEY (id)
 );
+alter table waybill.tenants enable row level security, force row level security;
+create policy every_tenant on waybill.tenants for all to waybill_dispatcher, waybill_intake, waybill_operator, waybill_owner
+  using true
+  with check true;
+create policy one_tenant on waybill.tenants for all to waybill_app
+  using (id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid)
+  with check (id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid);
+grant select on waybill.tenants to waybill_app;
+grant select on waybill.tenants to waybill_dispatcher;
+grant select (id, suspended_at) on waybill.tenants to waybill_intake;
+grant insert, select, update on waybill.tenants to waybill_operator;
 
 CREATE OR REPLACE FUNCTION waybill.create_day_partitions(first_day date, days integer)
  RETURNS integer
  LANGUAGE plpgsql
+ SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 declare
@@ -325,6 +489,7 @@ begin
       child := parent || '_' || to_char(day, 'YYYYMMDD');
       continue when to_regclass(format('waybill.%I', child)) is not null;
       execute format('create table waybill.%I (like waybill.%I including all)', child, parent);
+      execute format('alter table waybill.%I enable row level security, force row level security', child);
       if parent = 'deliveries' then
         execute format('alter table waybill.%I set (fillfactor = 80)', child);
       end if;
@@ -340,6 +505,8 @@ begin
 end
 $function$
 ;
+grant execute on function waybill.create_day_partitions(date,integer) to waybill_dispatcher;
+grant execute on function waybill.create_day_partitions(date,integer) to waybill_operator;
 
 CREATE OR REPLACE FUNCTION waybill.derived_id(parent uuid, child uuid)
  RETURNS uuid
@@ -347,6 +514,10 @@ CREATE OR REPLACE FUNCTION waybill.derived_id(parent uuid, child uuid)
  IMMUTABLE PARALLEL SAFE STRICT
 RETURN (((((substr(replace((parent)::text, '-'::text, ''::text), 1, 12) || '7'::text) || substr(encode(sha256((uuid_send(parent) || uuid_send(child))), 'hex'::text), 1, 3)) || '8'::text) || substr(encode(sha256((uuid_send(parent) || uuid_send(child))), 'hex'::text), 4, 15)))::uuid
 ;
+grant execute on function waybill.derived_id(uuid,uuid) to waybill_app;
+grant execute on function waybill.derived_id(uuid,uuid) to waybill_dispatcher;
+grant execute on function waybill.derived_id(uuid,uuid) to waybill_intake;
+grant execute on function waybill.derived_id(uuid,uuid) to waybill_operator;
 
 CREATE OR REPLACE FUNCTION waybill.event_id(at timestamp with time zone, random uuid)
  RETURNS uuid
@@ -354,6 +525,10 @@ CREATE OR REPLACE FUNCTION waybill.event_id(at timestamp with time zone, random 
  IMMUTABLE PARALLEL SAFE STRICT
 RETURN (((lpad(to_hex((floor((EXTRACT(epoch FROM at) * (1000)::numeric)))::bigint), 12, '0'::text) || '7'::text) || substr(replace((random)::text, '-'::text, ''::text), 14)))::uuid
 ;
+grant execute on function waybill.event_id(timestamp with time zone,uuid) to waybill_app;
+grant execute on function waybill.event_id(timestamp with time zone,uuid) to waybill_dispatcher;
+grant execute on function waybill.event_id(timestamp with time zone,uuid) to waybill_intake;
+grant execute on function waybill.event_id(timestamp with time zone,uuid) to waybill_operator;
 
 CREATE OR REPLACE FUNCTION waybill.event_type_matches(pattern text, event_type text)
  RETURNS boolean
@@ -378,6 +553,10 @@ begin
 end
 $function$
 ;
+grant execute on function waybill.event_type_matches(text,text) to waybill_app;
+grant execute on function waybill.event_type_matches(text,text) to waybill_dispatcher;
+grant execute on function waybill.event_type_matches(text,text) to waybill_intake;
+grant execute on function waybill.event_type_matches(text,text) to waybill_operator;
 
 CREATE OR REPLACE FUNCTION waybill.first_of_millisecond(id uuid)
  RETURNS uuid
@@ -385,6 +564,10 @@ CREATE OR REPLACE FUNCTION waybill.first_of_millisecond(id uuid)
  IMMUTABLE PARALLEL SAFE STRICT
 RETURN ((substr(replace((id)::text, '-'::text, ''::text), 1, 12) || repeat('0'::text, 20)))::uuid
 ;
+grant execute on function waybill.first_of_millisecond(uuid) to waybill_app;
+grant execute on function waybill.first_of_millisecond(uuid) to waybill_dispatcher;
+grant execute on function waybill.first_of_millisecond(uuid) to waybill_intake;
+grant execute on function waybill.first_of_millisecond(uuid) to waybill_operator;
 
 CREATE OR REPLACE FUNCTION waybill.id_floor(at timestamp with time zone)
  RETURNS uuid
@@ -392,6 +575,10 @@ CREATE OR REPLACE FUNCTION waybill.id_floor(at timestamp with time zone)
  IMMUTABLE PARALLEL SAFE STRICT
 RETURN ((lpad(to_hex((floor((EXTRACT(epoch FROM at) * (1000)::numeric)))::bigint), 12, '0'::text) || repeat('0'::text, 20)))::uuid
 ;
+grant execute on function waybill.id_floor(timestamp with time zone) to waybill_app;
+grant execute on function waybill.id_floor(timestamp with time zone) to waybill_dispatcher;
+grant execute on function waybill.id_floor(timestamp with time zone) to waybill_intake;
+grant execute on function waybill.id_floor(timestamp with time zone) to waybill_operator;
 
 CREATE OR REPLACE FUNCTION waybill.last_of_millisecond(id uuid)
  RETURNS uuid
@@ -399,3 +586,7 @@ CREATE OR REPLACE FUNCTION waybill.last_of_millisecond(id uuid)
  IMMUTABLE PARALLEL SAFE STRICT
 RETURN ((substr(replace((id)::text, '-'::text, ''::text), 1, 12) || repeat('f'::text, 20)))::uuid
 ;
+grant execute on function waybill.last_of_millisecond(uuid) to waybill_app;
+grant execute on function waybill.last_of_millisecond(uuid) to waybill_dispatcher;
+grant execute on function waybill.last_of_millisecond(uuid) to waybill_intake;
+grant execute on function waybill.last_of_millisecond(uuid) to waybill_operator;

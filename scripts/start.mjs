@@ -144,6 +144,7 @@ async function prepareEncryptionKey(databaseUrl) {
   await keepEncryptionKey(ENCRYPTION_KEY_FILE, async () => {
     const pool = createPool({
       url: databaseUrl,
+      role: null,
       max: 1,
       applicationName: 'waybill-start',
       statementTimeoutMs: 10_000,

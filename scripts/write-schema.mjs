@@ -15,6 +15,7 @@ try {
   await migrate(postgres.url);
   const pool = createPool({
     url: postgres.url,
+    role: null,
     max: 1,
     applicationName: 'waybill-schema',
     statementTimeoutMs: 10_000,

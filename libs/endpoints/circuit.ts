@@ -1,4 +1,3 @@
-import type { EntityManager } from 'typeorm';
 import type { Queryable } from '#runtime';
 
 /** Whether deliveries to an endpoint go out now: `open` holds them, `half_open` lets one probe through. */
@@ -61,8 +60,8 @@ where tenant_id = $1 and endpoint_id = $2 and (state = 'open' or consecutive_fai
 `;
 
 /** Lets deliveries of an endpoint go out again, as it no longer has a circuit; what else was learned stays. */
-export async function closeCircuit(tx: EntityManager, tenantId: string, endpointId: string): Promise<void> {
-  await tx.query(CLOSE, [tenantId, endpointId]);
+export async function closeCircuit(tx: Queryable, tenantId: string, endpointId: string): Promise<void> {
+  await tx.query({ text: CLOSE, values: [tenantId, endpointId] });
 }
 
 const FORGET = `
@@ -72,9 +71,9 @@ where tenant_id = $1 and endpoint_id = $2
 `;
 
 /** Forgets all failures of an endpoint, and that it asked to be left alone: somebody says that it works again. */
-export async function resetCircuit(tx: EntityManager, tenantId: string, endpointId: string): Promise<void> {
+export async function resetCircuit(tx: Queryable, tenantId: string, endpointId: string): Promise<void> {
   await closeCircuit(tx, tenantId, endpointId);
-  await tx.query(FORGET, [tenantId, endpointId]);
+  await tx.query({ text: FORGET, values: [tenantId, endpointId] });
 }
 
 const DELETE = `
@@ -83,6 +82,6 @@ where tenant_id = $1 and endpoint_id = $2
 `;
 
 /** Takes away the circuit of an endpoint that goes, so that what it is still owed is not held but cancelled. */
-export async function deleteCircuit(tx: EntityManager, tenantId: string, endpointId: string): Promise<void> {
-  await tx.query(DELETE, [tenantId, endpointId]);
+export async function deleteCircuit(tx: Queryable, tenantId: string, endpointId: string): Promise<void> {
+  await tx.query({ text: DELETE, values: [tenantId, endpointId] });
 }

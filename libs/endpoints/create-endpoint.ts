@@ -1,7 +1,7 @@
-import type { DataSource } from 'typeorm';
 import type { EgressPolicy } from '#egress';
 import { newId } from '#runtime';
 import type { Keyring } from '#secrets';
+import type { TenantTransaction } from '#tenants';
 import { acceptDescription, acceptEventTypes, acceptSecret, acceptUrl } from './endpoint-input.js';
 import { Endpoint, type EndpointStatus } from './endpoint.entity.js';
 import type { DeliveryPolicy } from './read-delivery-policy.js';
@@ -23,7 +23,7 @@ export interface NewEndpoint {
  * Stores an endpoint with its subscription and its signing secret, sealed. The secret is in this answer and in no later one.
  */
 export async function createEndpoint(
-  source: DataSource,
+  tx: TenantTransaction,
   tenantId: string,
   input: NewEndpoint,
   policy: EgressPolicy,
@@ -34,13 +34,10 @@ export async function createEndpoint(
   const secret = acceptSecret(input.secret);
   const eventTypes = acceptEventTypes(input.eventTypes ?? null);
   const description = acceptDescription(input.description ?? '');
-  const endpoint = await source.transaction(async (tx) => {
-    await tx
-      .getRepository(Endpoint)
-      .insert({ tenantId, id, url, description, status: input.status ?? 'enabled', ...input.delivery });
-    await storeSecret(tx, tenantId, id, secret, keyring);
-    await replaceSubscriptions(tx, tenantId, id, eventTypes);
-    return findEndpoint(tx, tenantId, id);
-  });
-  return { endpoint, secret };
+  await tx
+    .getRepository(Endpoint)
+    .insert({ tenantId, id, url, description, status: input.status ?? 'enabled', ...input.delivery });
+  await storeSecret(tx, tenantId, id, secret, keyring);
+  await replaceSubscriptions(tx, tenantId, id, eventTypes);
+  return { endpoint: await findEndpoint(tx, tenantId, id), secret };
 }

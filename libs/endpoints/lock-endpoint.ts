@@ -1,5 +1,6 @@
-import { IsNull, type EntityManager } from 'typeorm';
+import { IsNull } from 'typeorm';
 import { AppError } from '#runtime';
+import type { TenantTransaction } from '#tenants';
 import { Endpoint } from './endpoint.entity.js';
 
 /** Says whether a version is one the caller expects. */
@@ -10,7 +11,7 @@ export type VersionExpectation = (version: number) => boolean;
  * the caller expects another one.
  */
 export async function lockEndpoint(
-  tx: EntityManager,
+  tx: TenantTransaction,
   tenantId: string,
   endpointId: string,
   expects: VersionExpectation,

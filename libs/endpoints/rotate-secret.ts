@@ -1,6 +1,7 @@
-import { LessThan, type DataSource, type EntityManager } from 'typeorm';
+import { LessThan } from 'typeorm';
 import { AppError } from '#runtime';
 import type { Keyring } from '#secrets';
+import type { TenantTransaction } from '#tenants';
 import { acceptSecret } from './endpoint-input.js';
 import { EndpointSecret } from './endpoint-secret.entity.js';
 import { Endpoint } from './endpoint.entity.js';
@@ -31,13 +32,13 @@ export interface ChangedSecret {
 
 /** The secrets of an endpoint, those that no longer sign too, newest first; never what they are. */
 export async function listSecrets(
-  source: EntityManager,
+  tx: TenantTransaction,
   tenantId: string,
   endpointId: string,
   { limit, afterId }: { readonly limit: number; readonly afterId: string | null },
 ): Promise<{ readonly secrets: EndpointSecret[]; readonly endpointVersion: number }> {
-  const { endpoint } = await findEndpoint(source, tenantId, endpointId);
-  const secrets = await source.getRepository(EndpointSecret).find({
+  const { endpoint } = await findEndpoint(tx, tenantId, endpointId);
+  const secrets = await tx.getRepository(EndpointSecret).find({
     where: { tenantId, endpointId, ...(afterId === null ? {} : { id: LessThan(afterId) }) },
     order: { id: 'DESC' },
     take: limit,
@@ -69,7 +70,7 @@ where tenant_id = $1
  * beside it until the overlap is over. Two rotations at once come one after the other.
  */
 export async function rotateSecret(
-  source: DataSource,
+  tx: TenantTransaction,
   tenantId: string,
   endpointId: string,
   input: NewSecret,
@@ -77,15 +78,13 @@ export async function rotateSecret(
 ): Promise<ChangedSecret & { readonly secret: string }> {
   const secret = acceptSecret(input.secret);
   const overlapSeconds = acceptOverlap(input.overlapSeconds);
-  return source.transaction(async (tx) => {
-    const before = await lockEndpoint(tx, tenantId, endpointId, options.expects);
-    if (overlapSeconds > 0) await refuseTooMany(tx, tenantId, endpointId);
-    await tx.query(EXPIRE_OLDER, [tenantId, endpointId, overlapSeconds]);
-    const id = await storeSecret(tx, tenantId, endpointId, secret, options.keyring);
-    const endpointVersion = await countChange(tx, before);
-    const shown = await tx.getRepository(EndpointSecret).findOneByOrFail({ tenantId, endpointId, id });
-    return { secret, shown, endpointVersion };
-  });
+  const before = await lockEndpoint(tx, tenantId, endpointId, options.expects);
+  if (overlapSeconds > 0) await refuseTooMany(tx, tenantId, endpointId);
+  await tx.query({ text: EXPIRE_OLDER, values: [tenantId, endpointId, overlapSeconds] });
+  const id = await storeSecret(tx, tenantId, endpointId, secret, options.keyring);
+  const endpointVersion = await countChange(tx, before);
+  const shown = await tx.getRepository(EndpointSecret).findOneByOrFail({ tenantId, endpointId, id });
+  return { secret, shown, endpointVersion };
 }
 
 /**
@@ -93,27 +92,24 @@ export async function rotateSecret(
  * stays as it is. Throws `last_secret` for the one that stays when the others expire.
  */
 export async function revokeSecret(
-  source: DataSource,
+  tx: TenantTransaction,
   tenantId: string,
-  endpointId: string,
-  secretId: string,
+  { endpointId, secretId }: { readonly endpointId: string; readonly secretId: string },
   options: { readonly expects: VersionExpectation },
 ): Promise<{ readonly endpointVersion: number }> {
-  return source.transaction(async (tx) => {
-    const before = await lockEndpoint(tx, tenantId, endpointId, options.expects);
-    const row = { tenantId, endpointId, id: secretId };
-    const found = await tx.getRepository(EndpointSecret).findOneBy(row);
-    if (found === null) throw new AppError('secret_not_found');
-    if (found.revokedAt !== null) return { endpointVersion: before.version };
-    if (found.expiresAt === null) {
-      throw new AppError(
-        'last_secret',
-        'This secret stays when the others expire. Make a new one first; with overlap_seconds 0 this one ends at once.',
-      );
-    }
-    await tx.getRepository(EndpointSecret).update(row, { revokedAt: () => 'now()' });
-    return { endpointVersion: await countChange(tx, before) };
-  });
+  const before = await lockEndpoint(tx, tenantId, endpointId, options.expects);
+  const row = { tenantId, endpointId, id: secretId };
+  const found = await tx.getRepository(EndpointSecret).findOneBy(row);
+  if (found === null) throw new AppError('secret_not_found');
+  if (found.revokedAt !== null) return { endpointVersion: before.version };
+  if (found.expiresAt === null) {
+    throw new AppError(
+      'last_secret',
+      'This secret stays when the others expire. Make a new one first; with overlap_seconds 0 this one ends at once.',
+    );
+  }
+  await tx.getRepository(EndpointSecret).update(row, { revokedAt: () => 'now()' });
+  return { endpointVersion: await countChange(tx, before) };
 }
 
 function acceptOverlap(given: unknown): number {
@@ -121,9 +117,9 @@ function acceptOverlap(given: unknown): number {
   return readOptionalNumber(given, 'overlap_seconds', bounds) ?? OVERLAP_SECONDS_DEFAULT;
 }
 
-async function refuseTooMany(tx: EntityManager, tenantId: string, endpointId: string): Promise<void> {
-  const [counted] = await tx.query<{ live: number }[]>(COUNT_LIVE, [tenantId, endpointId]);
-  if (counted!.live < LIVE_SECRETS_MAX) return;
+async function refuseTooMany(tx: TenantTransaction, tenantId: string, endpointId: string): Promise<void> {
+  const { rows } = await tx.query<{ live: number }>({ text: COUNT_LIVE, values: [tenantId, endpointId] });
+  if (rows[0]!.live < LIVE_SECRETS_MAX) return;
   throw new AppError(
     'too_many_secrets',
     `An endpoint has at most ${LIVE_SECRETS_MAX} live secrets. Revoke one, or take overlap_seconds 0.`,
@@ -131,7 +127,7 @@ async function refuseTooMany(tx: EntityManager, tenantId: string, endpointId: st
 }
 
 /** Dispatchers know their copy of the secrets by `secretsVersion`. */
-async function countChange(tx: EntityManager, before: Endpoint): Promise<number> {
+async function countChange(tx: TenantTransaction, before: Endpoint): Promise<number> {
   const { tenantId, id } = before;
   const version = before.version + 1;
   await tx

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { DataSource, EntityManager } from 'typeorm';
 import type { EgressPolicy } from '#egress';
+import type { TenantTransaction } from '#tenants';
 import { closeCircuit, deleteCircuit, resetCircuit } from './circuit.js';
 import { acceptDescription, acceptEventTypes, acceptUrl } from './endpoint-input.js';
 import { Endpoint, type EndpointStatus } from './endpoint.entity.js';
@@ -25,7 +25,7 @@ export interface EndpointChange {
  * that is enabled, says that it works again: its circuit closes.
  */
 export async function updateEndpoint(
-  source: DataSource,
+  tx: TenantTransaction,
   tenantId: string,
   endpointId: string,
   change: EndpointChange,
@@ -34,30 +34,28 @@ export async function updateEndpoint(
   const url = change.url === undefined ? undefined : acceptUrl(change.url, options.policy);
   const description = change.description === undefined ? undefined : acceptDescription(change.description);
   const eventTypes = change.eventTypes === undefined ? undefined : acceptEventTypes(change.eventTypes);
-  return source.transaction(async (tx) => {
-    const before = await lockEndpoint(tx, tenantId, endpointId, options.expects);
-    const subscribed = eventTypes !== undefined && (await resubscribe(tx, before, eventTypes));
-    const asked = {
-      ...given({ url, description, status: change.status }),
-      // A person's word replaces what Waybill found.
-      ...(change.status === undefined ? {} : { disabledReason: null }),
-      ...change.delivery,
-    };
-    const changed = differing(before, asked);
-    if (subscribed || Object.keys(changed).length > 0) {
-      const revision = before.revision + ('url' in changed ? 1 : 0);
-      await tx
-        .getRepository(Endpoint)
-        .update(
-          { tenantId, id: endpointId },
-          { ...changed, revision, version: before.version + 1, updatedAt: () => 'now()' },
-        );
-    }
-    if (change.status === 'enabled') await resetCircuit(tx, tenantId, endpointId);
-    else if (changed.circuitFailures === 0) await closeCircuit(tx, tenantId, endpointId);
-    if (changed.ratePerSecond === null) await deleteRateTokens(tx, tenantId, endpointId);
-    return findEndpoint(tx, tenantId, endpointId);
-  });
+  const before = await lockEndpoint(tx, tenantId, endpointId, options.expects);
+  const subscribed = eventTypes !== undefined && (await resubscribe(tx, before, eventTypes));
+  const asked = {
+    ...given({ url, description, status: change.status }),
+    // A person's word replaces what Waybill found.
+    ...(change.status === undefined ? {} : { disabledReason: null }),
+    ...change.delivery,
+  };
+  const changed = differing(before, asked);
+  if (subscribed || Object.keys(changed).length > 0) {
+    const revision = before.revision + ('url' in changed ? 1 : 0);
+    await tx
+      .getRepository(Endpoint)
+      .update(
+        { tenantId, id: endpointId },
+        { ...changed, revision, version: before.version + 1, updatedAt: () => 'now()' },
+      );
+  }
+  if (change.status === 'enabled') await resetCircuit(tx, tenantId, endpointId);
+  else if (changed.circuitFailures === 0) await closeCircuit(tx, tenantId, endpointId);
+  if (changed.ratePerSecond === null) await deleteRateTokens(tx, tenantId, endpointId);
+  return findEndpoint(tx, tenantId, endpointId);
 }
 
 /** Of what is asked for, the part that is not so already. */
@@ -77,27 +75,25 @@ function given<Fields extends object>(fields: Fields): Partial<Fields> {
  * for history and for an attempt that is under way.
  */
 export async function deleteEndpoint(
-  source: DataSource,
+  tx: TenantTransaction,
   tenantId: string,
   endpointId: string,
   options: { readonly expects: VersionExpectation },
 ): Promise<void> {
-  await source.transaction(async (tx) => {
-    const before = await lockEndpoint(tx, tenantId, endpointId, options.expects);
-    await replaceSubscriptions(tx, tenantId, endpointId, []);
-    await deleteCircuit(tx, tenantId, endpointId);
-    await deleteRateTokens(tx, tenantId, endpointId);
-    await tx
-      .getRepository(Endpoint)
-      .update(
-        { tenantId, id: endpointId },
-        { deletedAt: () => 'now()', updatedAt: () => 'now()', version: before.version + 1 },
-      );
-  });
+  const before = await lockEndpoint(tx, tenantId, endpointId, options.expects);
+  await replaceSubscriptions(tx, tenantId, endpointId, []);
+  await deleteCircuit(tx, tenantId, endpointId);
+  await deleteRateTokens(tx, tenantId, endpointId);
+  await tx
+    .getRepository(Endpoint)
+    .update(
+      { tenantId, id: endpointId },
+      { deletedAt: () => 'now()', updatedAt: () => 'now()', version: before.version + 1 },
+    );
 }
 
 async function resubscribe(
-  tx: EntityManager,
+  tx: TenantTransaction,
   endpoint: Endpoint,
   eventTypes: readonly string[],
 ): Promise<boolean> {

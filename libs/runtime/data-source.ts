@@ -1,9 +1,12 @@
 import type { DataSource, EntitySchema } from 'typeorm';
 import { MIGRATIONS } from '#migrations';
-import { SILENCE_MS } from './database.js';
+import { toRoleError } from './role-error.js';
+import { SILENCE_MS, type DatabaseRole } from './database.js';
 
 export interface DataSourceOptions {
   readonly url: string;
+  /** What its sessions may do, whoever's login the URL names; null leaves them what the login may. */
+  readonly role: DatabaseRole | null;
   readonly entities: readonly (EntitySchema | (new () => object))[];
   readonly max?: number;
   readonly applicationName: string;
@@ -18,6 +21,7 @@ export interface DataSourceOptions {
 export async function openDataSource(options: DataSourceOptions): Promise<DataSource> {
   const { DataSource } = await import('typeorm');
   const statementTimeoutMs = options.statementTimeoutMs ?? 10_000;
+  const role = options.role === null ? '' : ` -c role=${options.role}`;
   const source = new DataSource({
     type: 'postgres',
     url: options.url,
@@ -31,10 +35,12 @@ export async function openDataSource(options: DataSourceOptions): Promise<DataSo
     extra: {
       max: options.max ?? 5,
       keepAlive: true,
-      options: `-c statement_timeout=${statementTimeoutMs} -c lock_timeout=2000 -c idle_in_transaction_session_timeout=10000 -c timezone=UTC`,
+      options: `-c statement_timeout=${statementTimeoutMs} -c lock_timeout=2000 -c idle_in_transaction_session_timeout=10000 -c timezone=UTC${role}`,
       // As for pools: without it a server that went silent keeps its connections, and whoever waits on them, for good.
       ...(statementTimeoutMs === 0 ? {} : { query_timeout: statementTimeoutMs + SILENCE_MS }),
     },
   });
-  return source.initialize();
+  return source.initialize().catch((error: unknown) => {
+    throw toRoleError(error, options.role);
+  });
 }

@@ -12,6 +12,10 @@ export interface Statement {
   readonly values?: unknown[];
 }
 
+/** What a connection may do; docs/reference/roles.md says of each what it reaches. */
+export type DatabaseRole =
+  'waybill_owner' | 'waybill_app' | 'waybill_intake' | 'waybill_dispatcher' | 'waybill_operator';
+
 /** A pool: each statement on any free connection, or several on one. */
 export type Database = pg.Pool;
 
@@ -28,8 +32,9 @@ export async function withTransaction<Result>(
     await client.query('commit');
     return result;
   } catch (error) {
-    // A connection that cannot even roll back is not one for the pool to keep.
-    await client.query('rollback').catch((failure: Error) => (broken = failure));
+    // A connection that broke, or that cannot even roll back, is thrown away: its transaction ends with it.
+    if (isDatabaseUnavailable(error)) broken = error as Error;
+    else await client.query('rollback').catch((failure: Error) => (broken = failure));
     throw error;
   } finally {
     client.release(broken);
@@ -38,6 +43,8 @@ export async function withTransaction<Result>(
 
 export interface PoolOptions {
   readonly url: string;
+  /** What its sessions may do, whoever's login the URL names; null leaves them what the login may. */
+  readonly role: DatabaseRole | null;
   readonly max: number;
   /** Seen in pg_stat_activity, so that an operator knows whose connection it is. */
   readonly applicationName: string;
@@ -69,6 +76,7 @@ export function createPool(options: PoolOptions): pg.Pool {
     '-c idle_in_transaction_session_timeout=10000',
     '-c timezone=UTC',
   ];
+  if (options.role !== null) settings.push(`-c role=${options.role}`);
   if (options.genericPlans) settings.push('-c plan_cache_mode=force_generic_plan');
   if (options.indexOrder) settings.push('-c enable_sort=off');
   const pool = new pg.Pool({

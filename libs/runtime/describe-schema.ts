@@ -1,7 +1,8 @@
 import type { Queryable } from './database.js';
 
 /**
- * The schema `waybill` as text, from the catalogue: tables with columns, constraints and indexes, then functions.
+ * The schema `waybill` as text, from the catalogue: tables with columns, constraints, indexes, policies and grants, then
+ * functions.
  * Day partitions are left out (they come and go), and so is the migrations' own table.
  */
 const DESCRIBE_TABLES = `
@@ -33,6 +34,32 @@ select c.relname as name,
     join pg_class x on x.oid = i.indexrelid
     where i.indrelid = c.oid
       and not exists (select from pg_constraint k where k.conindid = i.indexrelid and k.conrelid = c.oid)
+  ), '')
+  || case when c.relrowsecurity then E'\\nalter table waybill.' || c.relname || ' enable row level security'
+       || case when c.relforcerowsecurity then ', force row level security' else '' end || ';' else '' end
+  || coalesce((
+    select string_agg(E'\\ncreate policy ' || p.policyname || ' on waybill.' || p.tablename || ' for ' || lower(p.cmd)
+      || ' to ' || (select string_agg(role::text, ', ' order by role) from unnest(p.roles) role)
+      || coalesce(E'\\n  using ' || p.qual, '') || coalesce(E'\\n  with check ' || p.with_check, '') || ';', '' order by p.policyname)
+    from pg_policies p
+    where p.schemaname = 'waybill' and p.tablename = c.relname
+  ), '')
+  || coalesce((
+    select string_agg(E'\\ngrant ' || privileges || ' on waybill.' || c.relname || ' to ' || grantee || ';', '' order by grantee, privileges)
+    from (
+      select grantee, string_agg(privilege, ', ' order by privilege) as privileges
+      from (
+        select a.grantee::regrole::text as grantee, lower(a.privilege_type) as privilege
+        from aclexplode(c.relacl) a
+        where a.grantee <> c.relowner
+        union all
+        select a.grantee::regrole::text, lower(a.privilege_type) || ' (' || string_agg(t.attname, ', ' order by t.attnum) || ')'
+        from pg_attribute t, aclexplode(t.attacl) a
+        where t.attrelid = c.oid and t.attnum > 0
+        group by a.grantee, a.privilege_type
+      ) granted
+      group by grantee
+    ) g
   ), '') as text
 from pg_class c
 where c.relnamespace = 'waybill'::regnamespace
@@ -43,7 +70,14 @@ order by c.relname
 `;
 
 const DESCRIBE_FUNCTIONS = `
-select pg_get_functiondef(p.oid) || ';' as text
+select pg_get_functiondef(p.oid) || ';' || coalesce((
+    select string_agg(E'\\ngrant execute on function ' || p.oid::regprocedure || ' to ' || grantee || ';', '' order by grantee)
+    from (
+      select case a.grantee when 0 then 'public' else a.grantee::regrole::text end as grantee
+      from aclexplode(p.proacl) a
+      where a.grantee <> p.proowner
+    ) g
+  ), '') as text
 from pg_proc p
 where p.pronamespace = 'waybill'::regnamespace
 order by p.proname, pg_get_function_identity_arguments(p.oid)

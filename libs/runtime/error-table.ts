@@ -63,6 +63,7 @@ export const ERRORS = {
 
   // At start and on the command line; never in an answer
   invalid_configuration: { status: 500, title: 'The configuration is not acceptable.' },
+  database_role_unavailable: { status: 500, title: 'The database login may not take the role it needs.' },
   schema_missing: { status: 500, title: 'The database holds no Waybill schema.' },
   schema_revision_mismatch: { status: 500, title: 'The database is at another schema revision.' },
   encryption_key_missing: { status: 500, title: 'No encryption key is set.' },

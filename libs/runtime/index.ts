@@ -6,6 +6,7 @@ export {
   sqlState,
   withTransaction,
   type Database,
+  type DatabaseRole,
   type PoolOptions,
   type Queryable,
   type Statement,

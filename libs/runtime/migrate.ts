@@ -3,7 +3,9 @@ import type { DataSource } from 'typeorm';
 import { CODE_REVISION } from '#migrations';
 import { AppError } from './app-error.js';
 import { openDataSource } from './data-source.js';
-import type { Queryable } from './database.js';
+import type { DatabaseRole, Queryable } from './database.js';
+import { prepareRoles } from './prepare-roles.js';
+import { toRoleError } from './role-error.js';
 
 /** Days of partitions that stand ahead of today; yesterday's is made too, for transactions open over midnight. */
 export const PARTITION_DAYS_AHEAD = 14;
@@ -24,7 +26,7 @@ export async function migrate(url: string): Promise<{ applied: string[] }> {
   await client.connect();
   try {
     await client.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]);
-    await client.query('create schema if not exists waybill');
+    await prepareRoles(client);
     const applied = await applyMigrations(url);
     await createDayPartitions(client);
     return { applied };
@@ -47,6 +49,7 @@ export async function migrateDown(url: string): Promise<void> {
 function openSource(url: string): Promise<DataSource> {
   return openDataSource({
     url,
+    role: 'waybill_owner',
     entities: [],
     applicationName: 'waybill-migrate',
     max: 1,
@@ -75,10 +78,12 @@ export async function createDayPartitions(db: Queryable): Promise<number> {
 
 /**
  * Throws `schema_missing` or `schema_revision_mismatch`, naming both revisions, unless this code can run on the
- * database as it stands.
+ * database as it stands; `database_role_unavailable` when the login may not act as `role`, under which `db` works.
  */
-export async function assertSchemaRevision(db: Queryable): Promise<void> {
-  const found = await readSchemaRevision(db);
+export async function assertSchemaRevision(db: Queryable, role: DatabaseRole | null = null): Promise<void> {
+  const found = await readSchemaRevision(db).catch((error: unknown) => {
+    throw toRoleError(error, role);
+  });
   if (found === null) {
     throw new AppError(
       'schema_missing',

@@ -16,6 +16,7 @@ export async function bootstrapTenant(
 ): Promise<{ tenantId: string; key: string } | null> {
   const source = await openDataSource({
     url: databaseUrl,
+    role: 'waybill_operator',
     entities: [Tenant, ApiKey],
     applicationName: 'waybill-bootstrap',
     max: 1,

@@ -8,3 +8,4 @@ export { revokeApiKey } from './revoke-api-key.js';
 export { isScope, SCOPES, type Scope } from './scopes.js';
 export { Tenant } from './tenant.entity.js';
 export { listApiKeys, listTenants } from './list-tenants.js';
+export { withTenant, type TenantTransaction } from './with-tenant.js';

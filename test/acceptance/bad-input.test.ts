@@ -138,6 +138,7 @@ describe('[row 88] a key', () => {
   it('is refused from the next request after it was revoked, and when it has expired', async () => {
     const source = await openDataSource({
       url: stage.database.url,
+      role: null,
       entities: [Tenant, ApiKey],
       applicationName: 'waybill-test',
     });

@@ -92,6 +92,7 @@ describe.each(Object.entries(DOORS))('%s', (_door, { post, commit, owed }) => {
     const before = await rowCounts(stage.pool);
     await stage.pool.query(`
       create sequence public.delivery_inserts;
+      grant usage on sequence public.delivery_inserts to waybill_intake;
       create function public.fail_second() returns trigger language plpgsql as $$
       begin
         if nextval('public.delivery_inserts') = 2 then raise exception 'planted by the test'; end if;

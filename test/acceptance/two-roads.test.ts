@@ -149,6 +149,7 @@ it('both roads count under the same route', async () => {
 it('a key is refused by every request that comes after its revocation, also beside look-ups that began before it', async () => {
   const source = await openDataSource({
     url: stage.database.url,
+    role: null,
     entities: [Tenant, ApiKey],
     applicationName: 'waybill-test',
   });

@@ -8,10 +8,11 @@ import { waitFor } from '../support/wait-for.js';
 
 /** The most connections that each pool may have, by the name it gives itself. */
 const POOL_SIZES = {
-  'waybill-api': 4,
+  'waybill-api': 12,
   'waybill-api-accept': 10,
+  'waybill-api-auth': 2,
   'waybill-api-keyed': 4,
-  'waybill-api-read': 8,
+  'waybill-api-platform': 4,
   'waybill-dispatcher': 5,
   'waybill-dispatcher-listen': 1,
 };

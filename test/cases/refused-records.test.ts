@@ -82,6 +82,7 @@ describe.concurrent('a record that the database refuses', { timeout: 120_000 }, 
     const port = await listenOnLoopback(crowded);
     const refused = createPool({
       url: `postgresql://nobody@127.0.0.1:${port}/nothing?sslmode=no-verify`,
+      role: null,
       max: 1,
       applicationName: 'test',
       statementTimeoutMs: 5_000,

@@ -1,3 +1,4 @@
+import type { DatabaseRole } from '#runtime';
 import { Client, type QueryResultRow } from 'pg';
 
 /** A node of a plan as auto_explain prints it, with what it really did. */
@@ -25,13 +26,21 @@ export interface ExplainingClient {
   end(): Promise<void>;
 }
 
+export interface ExplainingOptions {
+  readonly plans?: 'force_generic_plan' | 'force_custom_plan';
+  /** Under whose policies statements are planned and run; the owner's unless told. */
+  readonly role?: DatabaseRole;
+  /** Whose rows row-level security lets through, for the role that it binds. */
+  readonly tenantId?: string;
+}
+
 /**
  * Connects with auto_explain loaded: every statement's real plan and counts come back as a notice. Plans are generic,
  * as the dispatcher's are, unless they are asked for by value, as the api's lists get them.
  */
 export async function explainingClient(
   url: string,
-  { plans = 'force_generic_plan' }: { readonly plans?: 'force_generic_plan' | 'force_custom_plan' } = {},
+  { plans = 'force_generic_plan', role, tenantId }: ExplainingOptions = {},
 ): Promise<ExplainingClient> {
   const client = new Client({ connectionString: url, application_name: 'waybill-test-explain' });
   await client.connect();
@@ -49,6 +58,8 @@ export async function explainingClient(
     'set client_min_messages = log',
     `set plan_cache_mode = ${plans}`,
     ...(plans === 'force_generic_plan' ? ['set enable_sort = off'] : []),
+    ...(tenantId === undefined ? [] : [`set waybill.tenant = '${tenantId}'`]),
+    ...(role === undefined ? [] : [`set role ${role}`]),
   ]) {
     await client.query(setting);
   }

@@ -3,6 +3,7 @@ import { createEndpoint, Endpoint, EndpointSecret, Subscription } from '#endpoin
 import { acceptEvents, createHints } from '#outbox';
 import { openDataSource, formatId } from '#runtime';
 import { assertEncryptionKey } from '#secrets';
+import { withTenant } from '#tenants';
 import type { DataSource } from 'typeorm';
 import type { Pool } from 'pg';
 
@@ -97,7 +98,9 @@ export async function openStage(onTestFinished: (cleanUp: () => Promise<void>) =
   const keyring = testKeyring();
   await assertEncryptionKey(database.pool, keyring);
   const addEndpoint = async (url: string): Promise<{ endpointId: string; secret: string }> => {
-    const { endpoint: created, secret } = await createEndpoint(source, tenantId, { url }, policy, keyring);
+    const { endpoint: created, secret } = await withTenant(source, tenantId, (tx) =>
+      createEndpoint(tx, tenantId, { url }, policy, keyring),
+    );
     return { endpointId: created.endpoint.id, secret };
   };
   const { endpointId, secret } = await addEndpoint(receiver.url);
@@ -164,6 +167,7 @@ export async function openStage(onTestFinished: (cleanUp: () => Promise<void>) =
 function openCatalogue(url: string): Promise<DataSource> {
   return openDataSource({
     url,
+    role: 'waybill_app',
     entities: [Endpoint, EndpointSecret, Subscription],
     applicationName: 'waybill-test',
     max: 1,

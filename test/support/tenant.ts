@@ -25,6 +25,7 @@ export async function createTenantWithKey(
 ): Promise<TestTenant> {
   const source = await openDataSource({
     url: databaseUrl,
+    role: null,
     entities: [Tenant, ApiKey],
     applicationName: 'waybill-test',
     max: 1,

@@ -26,9 +26,10 @@ async function start(): Promise<RunningApp> {
   const config = readConfig(process.env);
   const keyring = createKeyring(config.encryptionKeys);
   const { context, close } = await createContext(config, keyring, logger);
-  await assertSchemaRevision(context.readPool);
-  await assertEncryptionKey(context.readPool, keyring);
-  await createDayPartitions(context.readPool);
+  await assertSchemaRevision(context.platformPool, 'waybill_operator');
+  await context.intake.assertReady();
+  await assertEncryptionKey(context.platformPool, keyring);
+  await createDayPartitions(context.platformPool);
   const { server, close: closeApp } = await createServer(context);
   return {
     url: await listen(server, config),

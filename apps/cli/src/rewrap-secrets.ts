@@ -4,6 +4,9 @@ import { openPool } from './with-source.js';
 /** One transaction holds so many rows for so long: a few milliseconds. */
 const BATCH_SIZE = 200;
 
+/** It may read secrets anyway; the operator's role is spared that. */
+const ROLE = 'waybill_dispatcher';
+
 /** What `waybill secrets rewrap` did. */
 export interface RewrapReport {
   /** The version that everything is wrapped by now. */
@@ -22,9 +25,9 @@ export async function rewrapSecrets(config: Config, say: (line: string) => void)
   // Loaded here: no other command needs it.
   const { assertEncryptionKey, createKeyring, rewrapDataKeys, sealClearSecrets } = await import('#secrets');
   const keyring = createKeyring(config.encryptionKeys);
-  const pool = openPool(config.databaseUrl);
+  const pool = openPool(config.databaseUrl, ROLE);
   try {
-    await assertSchemaRevision(pool);
+    await assertSchemaRevision(pool, ROLE);
     await assertEncryptionKey(pool, keyring);
     const sealed = await sealClearSecrets(pool, keyring);
     const { rewrapped, left } = await rewrapDataKeys(pool, keyring, {

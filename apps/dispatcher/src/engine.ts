@@ -69,6 +69,7 @@ export class Engine {
     };
     this.db = createPool({
       url: config.databaseUrl,
+      role: 'waybill_dispatcher',
       max: CONNECTIONS,
       applicationName: 'waybill-dispatcher',
       statementTimeoutMs: 5_000,

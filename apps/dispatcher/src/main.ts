@@ -33,7 +33,7 @@ async function start(): Promise<RunningApp> {
     allowHttp: config.allowHttp,
   });
   const engine = new Engine(config, policy, keyring, logger);
-  await assertSchemaRevision(engine.db);
+  await assertSchemaRevision(engine.db, 'waybill_dispatcher');
   await assertEncryptionKey(engine.db, keyring);
   const sealed = await sealClearSecrets(engine.db, keyring);
   if (sealed > 0) logger.info({ event: 'secrets.sealed', count: sealed });

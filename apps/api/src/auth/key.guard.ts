@@ -19,7 +19,7 @@ export class KeyGuard implements CanActivate {
   async canActivate(execution: ExecutionContext): Promise<boolean> {
     if (this.reflector.get<boolean | undefined>(PUBLIC, execution.getClass())) return true;
     const request = execution.switchToHttp().getRequest<Request>();
-    const holder = await this.context.authenticate(request);
+    const holder = await this.context.intake.authenticate(request);
     requireScope(holder, this.reflector.get<Scope | undefined>(SCOPE, execution.getHandler()) ?? 'admin');
     stateOf(request).holder = holder;
     if (!takesQuery(execution)) refuseQuery(request.query);

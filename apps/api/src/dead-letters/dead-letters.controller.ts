@@ -19,19 +19,23 @@ export class DeadLettersController {
   @RequireScope('deliveries:read')
   async list(@CurrentKey() key: KeyHolder, @Query() query: ListDeadLettersDto) {
     const page = readPage<[string, string]>(LIST, ['time', 'uuid'], query);
-    const rows = await listDeadLetters(this.context.readPool, key.tenantId, {
+    const filter = {
       after: page.after && { diedAt: page.after[0], deliveryId: page.after[1] },
       endpointId: query.endpoint_id === undefined ? null : parseId('endpoint', query.endpoint_id),
       resolved: query.resolved === undefined ? null : query.resolved === 'true',
       limit: page.limit + 1,
-    });
+    };
+    const rows = await this.context.inTenant(key.tenantId, (tx) => listDeadLetters(tx, key.tenantId, filter));
     return toPage(LIST, rows, page.limit, ({ place }) => [place.diedAt, place.deliveryId], deadLetterView);
   }
 
   @Get(':delivery_id')
   @RequireScope('deliveries:read')
   async read(@CurrentKey() key: KeyHolder, @Param('delivery_id') id: string) {
-    const letter = await readDeadLetter(this.context.readPool, key.tenantId, parseId('delivery', id));
+    const deliveryId = parseId('delivery', id);
+    const letter = await this.context.inTenant(key.tenantId, (tx) =>
+      readDeadLetter(tx, key.tenantId, deliveryId),
+    );
     if (letter === null) throw new AppError('dead_letter_not_found');
     return deadLetterView(letter);
   }

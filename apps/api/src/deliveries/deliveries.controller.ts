@@ -31,14 +31,15 @@ export class DeliveriesController {
   @RequireScope('deliveries:read')
   async list(@CurrentKey() key: KeyHolder, @Query() query: ListDeliveriesDto) {
     const page = readPage<[string, string]>(LIST, ['uuid', 'uuid'], query);
-    const rows = await listDeliveries(this.context.readPool, key.tenantId, {
+    const filter = {
       after: page.after && { eventId: page.after[0], endpointId: page.after[1] },
       endpointId: query.endpoint_id === undefined ? null : parseId('endpoint', query.endpoint_id),
       eventId: query.event_id === undefined ? null : parseId('event', query.event_id),
       state: query.state ?? null,
       ...createdBetween(query),
       limit: page.limit + 1,
-    });
+    };
+    const rows = await this.context.inTenant(key.tenantId, (tx) => listDeliveries(tx, key.tenantId, filter));
     return toPage(LIST, rows, page.limit, (row) => [row.eventId, row.endpointId], deliveryView);
   }
 
@@ -51,8 +52,9 @@ export class DeliveriesController {
   @Get(':id/explain')
   @RequireScope('deliveries:read')
   async explain(@CurrentKey() key: KeyHolder, @Param('id') id: string) {
-    const { readPool, config } = this.context;
-    const standing = await readStanding(readPool, key.tenantId, parseId('delivery', id));
+    const { inTenant, config } = this.context;
+    const deliveryId = parseId('delivery', id);
+    const standing = await inTenant(key.tenantId, (tx) => readStanding(tx, key.tenantId, deliveryId));
     if (standing === null) throw new AppError('delivery_not_found');
     return explanationView(standing, explainDelivery(standing, config));
   }
@@ -61,10 +63,10 @@ export class DeliveriesController {
   @HttpCode(200)
   @RequireScope('deliveries:write')
   async cancel(@CurrentKey() key: KeyHolder, @Param('id') id: string, @Req() request: Request) {
-    const { acceptPool, logger } = this.context;
+    const { inTenant, logger } = this.context;
     const deliveryId = parseId('delivery', id);
     await refuseBody(request);
-    const result = await cancelDelivery(acceptPool, key.tenantId, deliveryId);
+    const result = await inTenant(key.tenantId, (tx) => cancelDelivery(tx, key.tenantId, deliveryId));
     if (result.kind === 'not_found') throw new AppError('delivery_not_found');
     if (result.kind === 'not_cancellable') {
       throw new AppError(
@@ -86,13 +88,12 @@ export class DeliveriesController {
   @HttpCode(202)
   @RequireScope('deliveries:write')
   async replay(@CurrentKey() key: KeyHolder, @Param('id') id: string, @Req() request: Request) {
-    const { acceptPool, config, hints, logger } = this.context;
+    const { inTenant, config, hints, logger } = this.context;
     const deliveryId = parseId('delivery', id);
     await refuseBody(request);
-    const result = await replayDelivery(acceptPool, key.tenantId, deliveryId, {
-      apiKeyId: key.keyId,
-      maxAgeMs: config.maxAgeMs,
-    });
+    const result = await inTenant(key.tenantId, (tx) =>
+      replayDelivery(tx, key.tenantId, deliveryId, { apiKeyId: key.keyId, maxAgeMs: config.maxAgeMs }),
+    );
     if (result.kind === 'not_found') throw new AppError('delivery_not_found');
     if (result.kind === 'endpoint_deleted') throw new AppError('endpoint_deleted');
     if (result.kind === 'not_replayable') {
@@ -117,7 +118,9 @@ export class DeliveriesController {
   }
 
   private async show(key: KeyHolder, deliveryId: string) {
-    const delivery = await readDelivery(this.context.readPool, key.tenantId, deliveryId);
+    const delivery = await this.context.inTenant(key.tenantId, (tx) =>
+      readDelivery(tx, key.tenantId, deliveryId),
+    );
     if (delivery === null) throw new AppError('delivery_not_found');
     return {
       ...deliveryView(delivery),

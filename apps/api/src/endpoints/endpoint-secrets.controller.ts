@@ -29,11 +29,9 @@ export class EndpointSecretsController {
   ) {
     const endpointId = parseId('endpoint', id);
     const page = readPage<[string]>(LIST, ['uuid'], query);
-    const { secrets, endpointVersion } = await listSecrets(
-      this.context.source.manager,
-      key.tenantId,
-      endpointId,
-      { limit: page.limit + 1, afterId: page.after?.[0] ?? null },
+    const filter = { limit: page.limit + 1, afterId: page.after?.[0] ?? null };
+    const { secrets, endpointVersion } = await this.context.inTenant(key.tenantId, (tx) =>
+      listSecrets(tx, key.tenantId, endpointId, filter),
     );
     response.setHeader('etag', etagOf(endpointVersion));
     return toPage(LIST, secrets, page.limit, (secret) => [secret.id], secretView);
@@ -49,12 +47,12 @@ export class EndpointSecretsController {
     @Body() body: CreateSecretDto,
     @Res({ passthrough: true }) response: Response,
   ) {
-    const { source, keyring } = this.context;
+    const endpointId = parseId('endpoint', id);
     const input = { secret: body.secret, overlapSeconds: body.overlap_seconds };
-    const made = await rotateSecret(source, key.tenantId, parseId('endpoint', id), input, {
-      keyring,
-      expects: expectationOf(ifMatch),
-    });
+    const options = { keyring: this.context.keyring, expects: expectationOf(ifMatch) };
+    const made = await this.context.inTenant(key.tenantId, (tx) =>
+      rotateSecret(tx, key.tenantId, endpointId, input, options),
+    );
     response.setHeader('etag', etagOf(made.endpointVersion));
     return { ...secretView(made.shown), secret: made.secret };
   }
@@ -69,12 +67,10 @@ export class EndpointSecretsController {
     @Headers('if-match') ifMatch: string | undefined,
     @Res({ passthrough: true }) response: Response,
   ): Promise<void> {
-    const { endpointVersion } = await revokeSecret(
-      this.context.source,
-      key.tenantId,
-      parseId('endpoint', id),
-      parseId('secret', secretId),
-      { expects: expectationOf(ifMatch) },
+    const row = { endpointId: parseId('endpoint', id), secretId: parseId('secret', secretId) };
+    const options = { expects: expectationOf(ifMatch) };
+    const { endpointVersion } = await this.context.inTenant(key.tenantId, (tx) =>
+      revokeSecret(tx, key.tenantId, row, options),
     );
     response.setHeader('etag', etagOf(endpointVersion));
   }

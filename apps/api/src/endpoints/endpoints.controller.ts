@@ -49,7 +49,7 @@ export class EndpointsController {
     @Body() body: CreateEndpointDto,
     @Res({ passthrough: true }) response: Response,
   ) {
-    const { config, source, egressPolicy, keyring } = this.context;
+    const { config, inTenant, egressPolicy, keyring } = this.context;
     const input = {
       url: body.url,
       description: body.description,
@@ -58,7 +58,9 @@ export class EndpointsController {
       secret: body.secret,
       delivery: readDeliveryPolicy(body, config),
     };
-    const { endpoint, secret } = await createEndpoint(source, key.tenantId, input, egressPolicy, keyring);
+    const { endpoint, secret } = await inTenant(key.tenantId, (tx) =>
+      createEndpoint(tx, key.tenantId, input, egressPolicy, keyring),
+    );
     response.setHeader('location', `/v1/endpoints/${formatId('endpoint', endpoint.endpoint.id)}`);
     response.setHeader('etag', etagOf(endpoint.endpoint.version));
     return { ...endpointView(endpoint), secret };
@@ -68,10 +70,8 @@ export class EndpointsController {
   @RequireScope('endpoints:read')
   async list(@CurrentKey() key: KeyHolder, @Query() query: ListEndpointsDto) {
     const page = readPage<[string]>(LIST, ['uuid'], query);
-    const rows = await listEndpoints(this.context.source.manager, key.tenantId, {
-      limit: page.limit + 1,
-      afterId: page.after?.[0] ?? null,
-    });
+    const filter = { limit: page.limit + 1, afterId: page.after?.[0] ?? null };
+    const rows = await this.context.inTenant(key.tenantId, (tx) => listEndpoints(tx, key.tenantId, filter));
     return toPage(LIST, rows, page.limit, ({ endpoint }) => [endpoint.id], endpointView);
   }
 
@@ -82,10 +82,11 @@ export class EndpointsController {
     @Param('id') id: string,
     @Res({ passthrough: true }) response: Response,
   ) {
-    const { source, readPool } = this.context;
     const endpointId = parseId('endpoint', id);
-    const found = await findEndpoint(source.manager, key.tenantId, endpointId);
-    const circuit = await readCircuit(readPool, key.tenantId, endpointId);
+    const { found, circuit } = await this.context.inTenant(key.tenantId, async (tx) => ({
+      found: await findEndpoint(tx, key.tenantId, endpointId),
+      circuit: await readCircuit(tx, key.tenantId, endpointId),
+    }));
     response.setHeader('etag', etagOf(found.endpoint.version));
     return { ...endpointView(found), circuit_state: circuitStateView(circuit) };
   }
@@ -108,10 +109,10 @@ export class EndpointsController {
       status: body.status,
       delivery: readDeliveryPolicy(body, this.context.config),
     };
-    const changed = await updateEndpoint(this.context.source, key.tenantId, endpointId, change, {
-      policy: this.context.egressPolicy,
-      expects: expectationOf(ifMatch),
-    });
+    const options = { policy: this.context.egressPolicy, expects: expectationOf(ifMatch) };
+    const changed = await this.context.inTenant(key.tenantId, (tx) =>
+      updateEndpoint(tx, key.tenantId, endpointId, change, options),
+    );
     this.context.hints.notify([{ tenantId: key.tenantId, endpointId }]);
     response.setHeader('etag', etagOf(changed.endpoint.version));
     return endpointView(changed);
@@ -126,7 +127,8 @@ export class EndpointsController {
     @Headers('if-match') ifMatch: string | undefined,
   ): Promise<void> {
     const endpointId = parseId('endpoint', id);
-    await deleteEndpoint(this.context.source, key.tenantId, endpointId, { expects: expectationOf(ifMatch) });
+    const options = { expects: expectationOf(ifMatch) };
+    await this.context.inTenant(key.tenantId, (tx) => deleteEndpoint(tx, key.tenantId, endpointId, options));
     this.context.hints.notify([{ tenantId: key.tenantId, endpointId }]);
   }
 }

@@ -24,7 +24,9 @@ export class EventDeliveriesController {
   async cancel(@CurrentKey() key: KeyHolder, @Param('id') id: string, @Req() request: Request) {
     const eventId = parseId('event', id);
     await refuseBody(request);
-    const deliveries = await cancelEvent(this.context.acceptPool, key.tenantId, eventId);
+    const deliveries = await this.context.inTenant(key.tenantId, (tx) =>
+      cancelEvent(tx, key.tenantId, eventId),
+    );
     if (deliveries === null) throw new AppError('event_not_found');
     if (!deliveries.some(({ result }) => result === 'cancelled' || result === 'already_cancelled')) {
       const message =
@@ -64,9 +66,11 @@ export class EventDeliveriesController {
     @Body() body: AddDeliveryDto,
     @Res({ passthrough: true }) response: Response,
   ) {
-    const { acceptPool, config, hints, logger, readPool } = this.context;
+    const { inTenant, config, hints, logger } = this.context;
     const target = { eventId: parseId('event', id), endpointId: parseId('endpoint', body.endpoint_id) };
-    const result = await addDelivery(acceptPool, key.tenantId, target, { maxAgeMs: config.maxAgeMs });
+    const result = await inTenant(key.tenantId, (tx) =>
+      addDelivery(tx, key.tenantId, target, { maxAgeMs: config.maxAgeMs }),
+    );
     if (result.kind !== 'added') throw refusalOf(result);
     hints.notify([{ tenantId: key.tenantId, endpointId: target.endpointId }]);
     const deliveryId = formatId('delivery', result.deliveryId);
@@ -79,7 +83,7 @@ export class EventDeliveriesController {
       api_key_id: formatId('api_key', key.keyId),
     });
     response.setHeader('location', `/v1/deliveries/${deliveryId}`);
-    const delivery = await readDelivery(readPool, key.tenantId, result.deliveryId);
+    const delivery = await inTenant(key.tenantId, (tx) => readDelivery(tx, key.tenantId, result.deliveryId));
     if (delivery === null) throw new AppError('delivery_not_found');
     return deliveryView(delivery);
   }

@@ -21,12 +21,13 @@ export class EventsController {
   @RequireScope('events:read')
   async list(@CurrentKey() key: KeyHolder, @Query() query: ListEventsDto) {
     const page = readPage<[string]>(LIST, ['uuid'], query);
-    const rows = await listEvents(this.context.readPool, key.tenantId, {
+    const filter = {
       afterId: page.after?.[0] ?? null,
       eventType: query.event_type ?? null,
       ...createdBetween(query),
       limit: page.limit + 1,
-    });
+    };
+    const rows = await this.context.inTenant(key.tenantId, (tx) => listEvents(tx, key.tenantId, filter));
     return toPage(LIST, rows, page.limit, (row) => [row.id], eventView);
   }
 
@@ -37,7 +38,8 @@ export class EventsController {
     @Param('id') id: string,
     @Res() response: Response,
   ): Promise<void> {
-    const event = await readEvent(this.context.readPool, key.tenantId, parseId('event', id));
+    const eventId = parseId('event', id);
+    const event = await this.context.inTenant(key.tenantId, (tx) => readEvent(tx, key.tenantId, eventId));
     if (event === null) throw new AppError('event_not_found');
     response.setHeader('content-type', 'application/json; charset=utf-8');
     response.end(eventDocument(event));

@@ -20,7 +20,9 @@ export class HealthController {
     private readonly health: HealthCheckService,
     private readonly indicators: HealthIndicatorService,
   ) {
-    this.readiness = remember(READINESS_AGE_MS, () => checkReadiness(context.readPool, DATABASE_TIMEOUT_MS));
+    this.readiness = remember(READINESS_AGE_MS, () =>
+      checkReadiness(context.platformPool, DATABASE_TIMEOUT_MS),
+    );
   }
 
   /** Depends on nothing: a database that is down is no reason to restart this process. */

@@ -18,7 +18,7 @@ export class MetricsController {
 
   constructor(private readonly context: ApiContext) {
     this.measure = remember(MEASURE_AGE_MS, async () => {
-      context.metrics.showDatabase(await measureDatabase(context.readPool).catch(() => null));
+      context.metrics.showDatabase(await measureDatabase(context.platformPool).catch(() => null));
     });
   }
 

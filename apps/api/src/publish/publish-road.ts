@@ -63,7 +63,7 @@ async function publishBatch(context: ApiContext, visit: Visit): Promise<void> {
 }
 
 async function admit(context: ApiContext, { request, query }: Visit): Promise<KeyHolder> {
-  const key = await context.authenticate(request);
+  const key = await context.intake.authenticate(request);
   requireScope(key, 'events:write');
   refuseQuery(query);
   return key;

@@ -1,6 +1,5 @@
-import type pg from 'pg';
-import { acceptEvents, type AcceptedEvent, type AcceptResult, type EventInput } from '#outbox';
-import { AppError, formatId, isDatabaseUnavailable, sqlState } from '#runtime';
+import type { AcceptedEvent, AcceptResult, EventInput } from '#outbox';
+import { AppError, formatId } from '#runtime';
 import type { KeyHolder } from '#tenants';
 import type { ApiContext } from '../api-context.js';
 import { fingerprint } from './fingerprint.js';
@@ -14,8 +13,6 @@ export interface Stored {
 
 /** What became of one item of a batch that is taken item by item. */
 export type ItemResult = Stored | AppError;
-
-const LOCK_NOT_AVAILABLE = '55P03';
 
 /** Whether an item was refused, for what it is or for its key. */
 export function isRefused(result: Envelope | ItemResult): result is AppError {
@@ -31,7 +28,8 @@ export function isRepeated(result: ItemResult): boolean {
 export async function storeEvent(context: ApiContext, key: KeyHolder, envelope: Envelope): Promise<Stored> {
   const startedAt = performance.now();
   const input = toInput(key, envelope);
-  const result = input.idempotency === null ? await context.accept(input) : await acceptKeyed(context, input);
+  const { accept, acceptKeyed } = context.intake;
+  const result = await (input.idempotency === null ? accept(input) : acceptKeyed(input));
   const stored = toStored(result, null);
   if (isRefused(stored)) throw stored;
   announce(context, key, [input], [stored], startedAt);
@@ -72,31 +70,13 @@ async function acceptBatch(
   context: ApiContext,
   key: KeyHolder,
   envelopes: readonly Envelope[],
-  settle: (result: AcceptResult, index: number) => ItemResult,
+  settle: (result: AcceptResult, place: number) => ItemResult,
 ): Promise<readonly ItemResult[]> {
   const startedAt = performance.now();
   const inputs = envelopes.map((envelope) => toInput(key, envelope));
-  const results = await untilKeysAreFree(() =>
-    inTransaction(context.batchPool, async (client) => {
-      return (await acceptEvents(client, inputs, { maxAgeMs: context.config.maxAgeMs })).map(settle);
-    }),
-  );
+  const results = await context.intake.acceptBatch(inputs, settle);
   announce(context, key, inputs, results, startedAt);
   return results;
-}
-
-/**
- * A keyed event may wait for another request with its key, so it travels alone and on connections of its own; of the
- * requests under one key only one at a time, for a key that hangs must not take them all.
- */
-async function acceptKeyed(context: ApiContext, input: EventInput): Promise<AcceptResult> {
-  const name = `${input.tenantId} ${input.idempotency!.key}`;
-  const options = { maxAgeMs: context.config.maxAgeMs };
-  const turn = await context.keyTurns.take(name, KEY_WAIT_MS, () =>
-    untilKeysAreFree(() => acceptEvents(context.keyedPool, [input], options)),
-  );
-  if (turn === null) throw new AppError('idempotency_key_in_progress', undefined, { retryAfterSeconds: 1 });
-  return turn.result[0]!;
 }
 
 function toInput(key: KeyHolder, envelope: Envelope): EventInput {
@@ -148,42 +128,4 @@ function announce(
       duration_ms: durationMs,
     });
   });
-}
-
-/** How long a keyed request waits, in turns of the lane's lock timeout, for another one with its key to commit. */
-const KEY_WAIT_MS = 2_000;
-
-/** Between its turns a waiting request holds no connection: one stuck key cannot keep the lane from the others. */
-async function untilKeysAreFree<Result>(work: () => Promise<Result>): Promise<Result> {
-  const deadline = performance.now() + KEY_WAIT_MS;
-  for (;;) {
-    try {
-      return await work();
-    } catch (error) {
-      if (sqlState(error) !== LOCK_NOT_AVAILABLE) throw error;
-      if (performance.now() < deadline) continue;
-      throw new AppError('idempotency_key_in_progress', undefined, { retryAfterSeconds: 1, cause: error });
-    }
-  }
-}
-
-async function inTransaction<Result>(
-  pool: pg.Pool,
-  work: (client: pg.PoolClient) => Promise<Result>,
-): Promise<Result> {
-  const client = await pool.connect();
-  let broken: Error | undefined;
-  try {
-    await client.query('begin');
-    const result = await work(client);
-    await client.query('commit');
-    return result;
-  } catch (error) {
-    // A connection that broke, or that cannot even roll back, is thrown away: its transaction ends with it.
-    if (isDatabaseUnavailable(error)) broken = error as Error;
-    else await client.query('rollback').catch((failure: Error) => (broken = failure));
-    throw error;
-  } finally {
-    client.release(broken);
-  }
 }
