@@ -1,13 +1,14 @@
 // The arrows of the house: apps → libs → runtime → migrations. Nothing imports an app; nothing goes round.
-const LIBS = ['runtime', 'signing', 'egress', 'tenants', 'endpoints', 'outbox'];
+const LIBS = ['runtime', 'signing', 'secrets', 'egress', 'tenants', 'endpoints', 'outbox'];
 
 /** Which libs each lib may import. A lib that is not named here may import none of ours. */
 const MAY_IMPORT = {
   runtime: [],
   signing: [],
+  secrets: ['runtime'],
   egress: [],
   tenants: ['runtime'],
-  endpoints: ['runtime', 'tenants', 'signing', 'egress'],
+  endpoints: ['runtime', 'tenants', 'signing', 'secrets', 'egress'],
   outbox: ['runtime'],
 };
 
@@ -71,6 +72,12 @@ export default {
       severity: 'error',
       from: { path: '^(apps|libs|migrations)/', pathNot: '\\.test\\.ts$' },
       to: { path: '^(test|bench)/' },
+    },
+    {
+      name: 'secrets-never-load-typeorm',
+      severity: 'error',
+      from: { path: '^libs/secrets/' },
+      to: { path: 'node_modules/typeorm' },
     },
     ...libRules,
   ],

@@ -202,18 +202,33 @@ grant delete, insert, select, update on waybill.delivery_queue to waybill_dispat
 grant insert, select on waybill.delivery_queue to waybill_intake;
 grant select on waybill.delivery_queue to waybill_operator;
 
+create table waybill.encryption_canary (
+  kek_version integer not null,
+  sealed bytea not null,
+  created_at timestamp with time zone not null default now(),
+  constraint encryption_canary_kek_version_check CHECK ((kek_version > 0)),
+  constraint encryption_canary_pkey PRIMARY KEY (kek_version),
+  constraint encryption_canary_sealed_check CHECK (((octet_length(sealed) >= 34) AND (octet_length(sealed) <= 100)))
+);
+grant delete, insert, select on waybill.encryption_canary to waybill_dispatcher;
+grant insert, select on waybill.encryption_canary to waybill_operator;
+
 create table waybill.endpoint_secrets (
   tenant_id uuid not null,
   endpoint_id uuid not null,
   id uuid not null,
-  secret text not null,
+  secret text,
   created_at timestamp with time zone not null default now(),
   expires_at timestamp with time zone,
   revoked_at timestamp with time zone,
+  sealed_secret bytea,
+  constraint endpoint_secrets_clear_or_sealed CHECK (((secret IS NULL) <> (sealed_secret IS NULL))),
   constraint endpoint_secrets_pkey PRIMARY KEY (tenant_id, endpoint_id, id),
+  constraint endpoint_secrets_sealed_secret_check CHECK (((octet_length(sealed_secret) >= 34) AND (octet_length(sealed_secret) <= 900))),
   constraint endpoint_secrets_secret_check CHECK (((char_length(secret) >= 1) AND (char_length(secret) <= 200))),
   constraint endpoint_secrets_tenant_id_endpoint_id_fkey FOREIGN KEY (tenant_id, endpoint_id) REFERENCES waybill.endpoints(tenant_id, id)
 );
+CREATE INDEX endpoint_secrets_clear ON waybill.endpoint_secrets USING btree (tenant_id, endpoint_id, id) WHERE (secret IS NOT NULL);
 alter table waybill.endpoint_secrets enable row level security, force row level security;
 create policy every_tenant on waybill.endpoint_secrets for all to waybill_dispatcher, waybill_intake, waybill_operator, waybill_owner
   using true
@@ -222,7 +237,7 @@ create policy one_tenant on waybill.endpoint_secrets for all to waybill_app
   using (tenant_id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid)
   with check (tenant_id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid);
 grant insert, select, update on waybill.endpoint_secrets to waybill_app;
-grant select on waybill.endpoint_secrets to waybill_dispatcher;
+grant select, update (secret, sealed_secret) on waybill.endpoint_secrets to waybill_dispatcher;
 
 create table waybill.endpoints (
   tenant_id uuid not null,
@@ -411,6 +426,29 @@ create policy one_tenant on waybill.subscriptions for all to waybill_app
 grant delete, insert, select on waybill.subscriptions to waybill_app;
 grant select on waybill.subscriptions to waybill_dispatcher;
 grant select on waybill.subscriptions to waybill_intake;
+
+create table waybill.tenant_data_keys (
+  tenant_id uuid not null,
+  version integer not null,
+  wrapped_key bytea not null,
+  kek_version integer not null,
+  created_at timestamp with time zone not null default now(),
+  constraint tenant_data_keys_kek_version_check CHECK ((kek_version > 0)),
+  constraint tenant_data_keys_pkey PRIMARY KEY (tenant_id, version),
+  constraint tenant_data_keys_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES waybill.tenants(id),
+  constraint tenant_data_keys_version_check CHECK ((version > 0)),
+  constraint tenant_data_keys_wrapped_key_check CHECK ((octet_length(wrapped_key) = 65))
+);
+alter table waybill.tenant_data_keys enable row level security, force row level security;
+create policy every_tenant on waybill.tenant_data_keys for all to waybill_dispatcher, waybill_intake, waybill_operator, waybill_owner
+  using true
+  with check true;
+create policy one_tenant on waybill.tenant_data_keys for all to waybill_app
+  using (tenant_id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid)
+  with check (tenant_id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid);
+grant insert, select on waybill.tenant_data_keys to waybill_app;
+grant insert, select, update (wrapped_key, kek_version) on waybill.tenant_data_keys to waybill_dispatcher;
+grant select (tenant_id, version, kek_version) on waybill.tenant_data_keys to waybill_operator;
 
 create table waybill.tenants (
   id uuid not null,

@@ -5,7 +5,8 @@ import { join, sep } from 'node:path';
 import { parseArgs } from 'node:util';
 import { keepAdminKey, readAdminKey } from './launch/admin-key.mjs';
 import { startApp } from './launch/app-process.mjs';
-import { HOME, KEY_FILE, ROOT, shortPath } from './launch/home.mjs';
+import { keepEncryptionKey } from './launch/encryption-key.mjs';
+import { ENCRYPTION_KEY_FILE, HOME, KEY_FILE, ROOT, shortPath } from './launch/home.mjs';
 import { compactLine } from './launch/log-line.mjs';
 import { paintFor } from './launch/paint.mjs';
 import { isPortFree } from './launch/port.mjs';
@@ -23,6 +24,7 @@ const HELP = `npm start [-- options]
 `;
 
 const embedded = !process.env.DATABASE_URL;
+const makesKey = embedded && !process.env.WAYBILL_ENCRYPTION_KEY && !process.env.WAYBILL_ENCRYPTION_KEY_FILE;
 // With a database of the user's own the apps' JSON lines are standard output, and nothing else is.
 const screen = embedded ? process.stdout : process.stderr;
 const paint = paintFor(screen);
@@ -52,7 +54,8 @@ async function start({ demo, once }) {
   const database = await step(() => openDatabase());
   await step(() => requireFreePorts());
   const key = await step(() => prepareDatabase(database.url));
-  const env = { ...process.env, DATABASE_URL: database.url, ...(embedded ? loopbackSettings() : {}) };
+  if (makesKey) await step(() => prepareEncryptionKey(database.url));
+  const env = { ...process.env, DATABASE_URL: database.url, ...(embedded ? embeddedSettings() : {}) };
   const [api] = await step(() => startApps(env));
   const apiUrl = await api.ready;
   print(
@@ -97,7 +100,12 @@ async function requireFreePorts() {
 /** Before anything is touched: a wrong setting is told once, here, and not by each app. */
 async function requireGoodSettings() {
   const { readConfig } = await import('../dist/libs/runtime/index.js');
-  readConfig({ ...process.env, DATABASE_URL: process.env.DATABASE_URL || 'postgresql://embedded' });
+  const { createKeyring } = await import('../dist/libs/secrets/index.js');
+  const config = readConfig({
+    ...process.env,
+    DATABASE_URL: process.env.DATABASE_URL || 'postgresql://embedded',
+  });
+  if (!makesKey) createKeyring(config.encryptionKeys);
 }
 
 async function openDatabase() {
@@ -129,8 +137,31 @@ async function prepareDatabase(databaseUrl) {
   return readAdminKey(KEY_FILE);
 }
 
-function loopbackSettings() {
+/** A developer need do nothing: the key is made once, and kept beside the data. */
+async function prepareEncryptionKey(databaseUrl) {
+  const { createPool } = await import('../dist/libs/runtime/index.js');
+  const { isSealedInto } = await import('../dist/libs/secrets/index.js');
+  await keepEncryptionKey(ENCRYPTION_KEY_FILE, async () => {
+    const pool = createPool({
+      url: databaseUrl,
+      role: null,
+      max: 1,
+      applicationName: 'waybill-start',
+      statementTimeoutMs: 10_000,
+      lockTimeoutMs: 2_000,
+      onIdleError: () => undefined,
+    });
+    try {
+      return await isSealedInto(pool);
+    } finally {
+      await pool.end();
+    }
+  });
+}
+
+function embeddedSettings() {
   return {
+    ...(makesKey ? { WAYBILL_ENCRYPTION_KEY_FILE: ENCRYPTION_KEY_FILE } : {}),
     WAYBILL_EGRESS_ALLOW: process.env.WAYBILL_EGRESS_ALLOW ?? '127.0.0.0/8,[::1]/128,localhost',
     WAYBILL_ALLOW_HTTP: process.env.WAYBILL_ALLOW_HTTP ?? 'true',
   };

@@ -7,6 +7,7 @@ import { onCleanUp } from './cleanup.mjs';
 
 const BENCH = fileURLToPath(new URL('..', import.meta.url));
 const DIST = fileURLToPath(new URL('../../dist', import.meta.url));
+const ENCRYPTION_KEY = Buffer.alloc(32, 7).toString('base64');
 const STOP_MS = 5_000;
 const ERROR_CHARACTERS = 2_000;
 // What would turn a child into something else than it is in production, or point it at another database.
@@ -21,6 +22,7 @@ export function startBenchChild(file, env = {}) {
 export function startApp(name, databaseUrl, env = {}) {
   return startChild(join(DIST, 'apps', name, 'src', 'main.js'), {
     DATABASE_URL: databaseUrl,
+    WAYBILL_ENCRYPTION_KEY: ENCRYPTION_KEY,
     WAYBILL_PORT: '0',
     WAYBILL_DISPATCHER_PORT: '0',
     WAYBILL_EGRESS_ALLOW: '127.0.0.0/8',

@@ -1,11 +1,12 @@
 import type { EgressPolicy } from '#egress';
 import { newId } from '#runtime';
+import type { Keyring } from '#secrets';
 import type { TenantTransaction } from '#tenants';
 import { acceptDescription, acceptEventTypes, acceptSecret, acceptUrl } from './endpoint-input.js';
-import { EndpointSecret } from './endpoint-secret.entity.js';
 import { Endpoint, type EndpointStatus } from './endpoint.entity.js';
 import type { DeliveryPolicy } from './read-delivery-policy.js';
 import { findEndpoint, type SubscribedEndpoint } from './read-endpoint.js';
+import { storeSecret } from './store-secret.js';
 import { replaceSubscriptions } from './subscriptions.js';
 
 export interface NewEndpoint {
@@ -19,13 +20,14 @@ export interface NewEndpoint {
 }
 
 /**
- * Stores an endpoint with its subscription and its signing secret. The secret is in this answer and in no later one.
+ * Stores an endpoint with its subscription and its signing secret, sealed. The secret is in this answer and in no later one.
  */
 export async function createEndpoint(
   tx: TenantTransaction,
   tenantId: string,
   input: NewEndpoint,
   policy: EgressPolicy,
+  keyring: Keyring,
 ): Promise<{ endpoint: SubscribedEndpoint; secret: string }> {
   const id = newId();
   const url = acceptUrl(input.url, policy);
@@ -35,7 +37,7 @@ export async function createEndpoint(
   await tx
     .getRepository(Endpoint)
     .insert({ tenantId, id, url, description, status: input.status ?? 'enabled', ...input.delivery });
-  await tx.getRepository(EndpointSecret).insert({ tenantId, endpointId: id, id: newId(), secret });
+  await storeSecret(tx, tenantId, id, secret, keyring);
   await replaceSubscriptions(tx, tenantId, id, eventTypes);
   return { endpoint: await findEndpoint(tx, tenantId, id), secret };
 }

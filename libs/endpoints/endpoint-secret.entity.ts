@@ -1,6 +1,6 @@
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 
-/** A signing secret of an endpoint; several may be live while one replaces another. */
+/** A signing secret of an endpoint, sealed; several may be live while one replaces another. */
 @Entity({ name: 'endpoint_secrets' })
 export class EndpointSecret {
   @PrimaryColumn('uuid', { name: 'tenant_id' })
@@ -12,8 +12,8 @@ export class EndpointSecret {
   @PrimaryColumn('uuid')
   id!: string;
 
-  @Column('text', { select: false })
-  secret!: string;
+  @Column('bytea', { name: 'sealed_secret', select: false })
+  sealedSecret!: Buffer;
 
   @Column('timestamptz', { name: 'created_at' })
   createdAt!: Date;

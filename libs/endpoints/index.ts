@@ -14,6 +14,7 @@ export {
   type EventTypesVerdict,
   SUBSCRIPTION_ENTRIES_MAX,
 } from './event-type.js';
+export { type VersionExpectation } from './lock-endpoint.js';
 export { measureEndpoints, type EndpointCounts } from './measure-endpoints.js';
 export {
   POLICY_BOUNDS,
@@ -34,8 +35,11 @@ export {
 export { type Bounds } from './read-field.js';
 export { Subscription } from './subscription.entity.js';
 export {
-  deleteEndpoint,
-  updateEndpoint,
-  type EndpointChange,
-  type VersionExpectation,
-} from './update-endpoint.js';
+  LIVE_SECRETS_MAX,
+  listSecrets,
+  revokeSecret,
+  rotateSecret,
+  type ChangedSecret,
+  type NewSecret,
+} from './rotate-secret.js';
+export { deleteEndpoint, updateEndpoint, type EndpointChange } from './update-endpoint.js';

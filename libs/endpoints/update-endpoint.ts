@@ -1,11 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
-import { IsNull } from 'typeorm';
 import type { EgressPolicy } from '#egress';
-import { AppError } from '#runtime';
 import type { TenantTransaction } from '#tenants';
 import { closeCircuit, deleteCircuit, resetCircuit } from './circuit.js';
 import { acceptDescription, acceptEventTypes, acceptUrl } from './endpoint-input.js';
 import { Endpoint, type EndpointStatus } from './endpoint.entity.js';
+import { lockEndpoint, type VersionExpectation } from './lock-endpoint.js';
 import { deleteRateTokens } from './rate-tokens.js';
 import type { DeliveryPolicy } from './read-delivery-policy.js';
 import { findEndpoint, type SubscribedEndpoint } from './read-endpoint.js';
@@ -19,9 +18,6 @@ export interface EndpointChange {
   readonly status?: EndpointStatus;
   readonly delivery?: Partial<DeliveryPolicy>;
 }
-
-/** Says whether a version is one the caller expects. */
-export type VersionExpectation = (version: number) => boolean;
 
 /**
  * Changes an endpoint under a row lock: of two that expect the same version one succeeds, the other gets
@@ -94,23 +90,6 @@ export async function deleteEndpoint(
       { tenantId, id: endpointId },
       { deletedAt: () => 'now()', updatedAt: () => 'now()', version: before.version + 1 },
     );
-}
-
-async function lockEndpoint(
-  tx: TenantTransaction,
-  tenantId: string,
-  endpointId: string,
-  expects: VersionExpectation,
-): Promise<Endpoint> {
-  const endpoint = await tx.getRepository(Endpoint).findOne({
-    where: { tenantId, id: endpointId, deletedAt: IsNull() },
-    lock: { mode: 'pessimistic_write' },
-  });
-  if (endpoint === null) throw new AppError('endpoint_not_found');
-  if (!expects(endpoint.version)) {
-    throw new AppError('stale_version', `The endpoint is at version ${endpoint.version}.`);
-  }
-  return endpoint;
 }
 
 async function resubscribe(

@@ -1,10 +1,13 @@
 import { AppError } from './app-error.js';
+import { readEncryptionKeys, type EncryptionKey } from './read-encryption-keys.js';
 
 /** Everything a Waybill process reads from its environment, checked once at start. */
 export interface Config {
   readonly databaseUrl: string;
   /** Migrations and LISTEN go here when the other URL leads through a transaction pooler. */
   readonly directDatabaseUrl: string;
+  /** Newest first; none where endpoint secrets are neither written nor read. */
+  readonly encryptionKeys: readonly EncryptionKey[];
   readonly host: string;
   readonly apiPort: number;
   readonly dispatcherPort: number;
@@ -65,6 +68,10 @@ export function readConfig(env: Environment): Config {
     directDatabaseUrl: env['WAYBILL_DIRECT_DATABASE_URL']
       ? read.url('WAYBILL_DIRECT_DATABASE_URL')
       : databaseUrl,
+    encryptionKeys: readEncryptionKeys(
+      { inline: env['WAYBILL_ENCRYPTION_KEY'], file: env['WAYBILL_ENCRYPTION_KEY_FILE'] },
+      faults,
+    ),
     host: env['WAYBILL_HOST'] ?? '127.0.0.1',
     apiPort: read.integer('WAYBILL_PORT', 8420, 0, 65_535),
     dispatcherPort: read.integer('WAYBILL_DISPATCHER_PORT', 8421, 0, 65_535),

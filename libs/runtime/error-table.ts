@@ -42,6 +42,7 @@ export const ERRORS = {
   event_not_found: { status: 404, title: 'There is no such event.' },
   delivery_not_found: { status: 404, title: 'There is no such delivery.' },
   dead_letter_not_found: { status: 404, title: 'There is no such dead letter.' },
+  secret_not_found: { status: 404, title: 'The endpoint has no such secret.' },
   idempotency_conflict: { status: 409, title: 'The idempotency key was used for another request.' },
   idempotency_key_in_progress: { status: 503, title: 'A request with this idempotency key is still open.' },
   delivery_not_replayable: { status: 409, title: 'The delivery cannot be replayed in its state.' },
@@ -50,11 +51,14 @@ export const ERRORS = {
   delivery_exists: { status: 409, title: 'The event already has a delivery to this endpoint.' },
   endpoint_deleted: { status: 409, title: 'The endpoint of this delivery was deleted.' },
   endpoint_disabled: { status: 409, title: 'The endpoint of this delivery is disabled.' },
+  last_secret: { status: 409, title: 'The secret that stays cannot be revoked.' },
+  too_many_secrets: { status: 409, title: 'The endpoint has too many live secrets.' },
   stale_version: { status: 412, title: 'The resource has changed since it was read.' },
 
   // Our side
   database_unavailable: { status: 503, title: 'The database cannot be reached.' },
   shutting_down: { status: 503, title: 'The process is stopping.' },
+  secret_unreadable: { status: 500, title: 'A sealed secret cannot be opened.' },
   internal_error: { status: 500, title: 'Something went wrong on our side.' },
 
   // At start and on the command line; never in an answer
@@ -62,6 +66,8 @@ export const ERRORS = {
   database_role_unavailable: { status: 500, title: 'The database login may not take the role it needs.' },
   schema_missing: { status: 500, title: 'The database holds no Waybill schema.' },
   schema_revision_mismatch: { status: 500, title: 'The database is at another schema revision.' },
+  encryption_key_missing: { status: 500, title: 'No encryption key is set.' },
+  encryption_key_mismatch: { status: 500, title: 'The encryption key is not that of this database.' },
   tenant_not_found: { status: 404, title: 'There is no such tenant.' },
   api_key_not_found: { status: 404, title: 'The tenant has no such live API key.' },
 } as const satisfies Record<string, { status: number; title: string }>;

@@ -38,6 +38,7 @@ export {
   type EmbeddedPostgres,
   type EmbeddedPostgresOptions,
 } from './embedded-postgres/start-embedded-postgres.js';
+export { type EncryptionKey } from './read-encryption-keys.js';
 export { findEmbeddedUrl } from './embedded-postgres/find-embedded-url.js';
 export { listen, type Listener, type ListenOptions } from './listen.js';
 export { isMetricsAllowed } from './metrics-token.js';

@@ -8,6 +8,9 @@ export const HOME = resolve(process.env.WAYBILL_HOME || join(ROOT, '.waybill'));
 /** The kept admin key of the embedded default. */
 export const KEY_FILE = join(HOME, 'admin-key');
 
+/** The kept encryption key of the embedded default. */
+export const ENCRYPTION_KEY_FILE = join(HOME, 'encryption-key');
+
 /** A path as one would type it here. */
 export function shortPath(path) {
   const short = relative(process.cwd(), path);

@@ -137,9 +137,11 @@ describe.concurrent('attempts', { timeout: 120_000 }, () => {
     };
     const published = await stage.publish(5, { hint: false });
     const { pool } = stage;
-    await pool.query(`update waybill.endpoint_secrets set secret = 'whsec_!!' where endpoint_id = $1`, [
-      spoil.secret.endpointId,
-    ]);
+    // As a release before secrets were sealed may have left it.
+    await pool.query(
+      `update waybill.endpoint_secrets set secret = 'whsec_!!', sealed_secret = null where endpoint_id = $1`,
+      [spoil.secret.endpointId],
+    );
     await pool.query(`update waybill.endpoint_secrets set revoked_at = now() where endpoint_id = $1`, [
       spoil.noSecret.endpointId,
     ]);

@@ -8,6 +8,7 @@ import { migrate } from '#runtime';
 import { createClient } from '../support/api-client.js';
 import { bootApi, bootDispatcher, runCli, stopEverything } from '../support/apps.js';
 import { createEmptyDatabase, type TestDatabase } from '../support/database.js';
+import { TEST_ENCRYPTION_KEY } from '../support/encryption.js';
 import { BRISK, type ShownEndpoint, type ShownEvent } from '../support/platform.js';
 import { startReceiver } from '../support/receiver.js';
 
@@ -25,7 +26,7 @@ afterEach(async () => {
 });
 
 function waybill(...args: string[]) {
-  return runCli(args, { DATABASE_URL: database.url });
+  return runCli(args, { DATABASE_URL: database.url, WAYBILL_ENCRYPTION_KEY: TEST_ENCRYPTION_KEY });
 }
 
 async function json<Result>(...args: string[]): Promise<Result> {

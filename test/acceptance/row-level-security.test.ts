@@ -11,6 +11,7 @@ import { rolePool } from '../support/role-pool.js';
 
 /** What no tenant owns, and why nobody can read another's secrets there. */
 const WITHOUT_TENANT = {
+  encryption_canary: 'a known text under each key-encryption key',
   migrations: 'the names of migrations',
   replicas: 'heartbeats of dispatchers',
   schema_revision: 'two numbers',
@@ -51,6 +52,8 @@ async function plantRest(): Promise<void> {
       text: `
         insert into waybill.api_keys (tenant_id, id, name, secret_digest, scopes)
         values ('${tenant}', gen_random_uuid(), 'key', sha256('x'), '{admin}');
+        insert into waybill.tenant_data_keys (tenant_id, version, wrapped_key, kek_version)
+        values ('${tenant}', 1, decode(repeat('00', 65), 'hex'), 1);
         insert into waybill.rate_tokens (tenant_id, endpoint_id, tokens, refilled_at)
         values ('${tenant}', '${endpoint}', 1, now()) on conflict do nothing;
         insert into waybill.circuits (tenant_id, endpoint_id) values ('${tenant}', '${endpoint}') on conflict do nothing;

@@ -30,6 +30,7 @@ describe('the schema in the catalogue', () => {
     expect(keys.length).toBeGreaterThan(50);
     const breaking = keys.filter((key) => !/: (PRIMARY KEY|UNIQUE|FOREIGN KEY) \(tenant_id\b/.test(key));
     expect(breaking).toEqual([
+      'encryption_canary: PRIMARY KEY (kek_version)',
       'migrations: PRIMARY KEY (id)',
       'replicas: PRIMARY KEY (id)',
       'schema_revision: PRIMARY KEY (only_row)',
@@ -46,7 +47,7 @@ describe('the schema in the catalogue', () => {
       where ${OURS} and c.relkind in ('r', 'p') and a.attname is null
       order by 1`);
     // The catalogues, whole in every place of a distributed database.
-    expect(unowned).toEqual(['migrations', 'replicas', 'schema_revision', 'tenants']);
+    expect(unowned).toEqual(['encryption_canary', 'migrations', 'replicas', 'schema_revision', 'tenants']);
     const targets = await column(`
       select substring(pg_get_constraintdef(k.oid) from 'REFERENCES (.*)') as value
       from pg_constraint k join pg_class c on c.oid = k.conrelid
@@ -101,6 +102,7 @@ describe('the schema in the catalogue', () => {
       'api_keys_by_id',
       'circuits_open',
       'delivery_queue_discover',
+      'encryption_canary_pkey unique',
       'idempotency_keys_by_age',
       'replicas_pkey unique',
       'schema_revision_pkey unique',

@@ -115,6 +115,23 @@ const ROUTES: Record<string, { kind: 'event' | 'delivery' | 'endpoint'; call: Ro
     kind: 'endpoint',
     call: (client, id) => client.patch(`/v1/endpoints/${id}`, { description: 'taken', status: 'disabled' }),
   },
+  'GET v1/endpoints/:id/secrets': {
+    kind: 'endpoint',
+    call: (client, id) => client.get(`/v1/endpoints/${id}/secrets`),
+  },
+  'POST v1/endpoints/:id/secrets': {
+    kind: 'endpoint',
+    call: (client, id) => client.post(`/v1/endpoints/${id}/secrets`),
+  },
+  // The oldest, which B's own rotation lets end.
+  'DELETE v1/endpoints/:id/secrets/:secretId': {
+    kind: 'endpoint',
+    call: async (client, id) => {
+      const { body } = await client.get<Partial<Page>>(`/v1/endpoints/${id}/secrets`);
+      const secretId = body.data?.at(-1)?.id ?? `sec_${'0'.repeat(32)}`;
+      return client.delete(`/v1/endpoints/${id}/secrets/${secretId}`);
+    },
+  },
   'DELETE v1/endpoints/:id': { kind: 'endpoint', call: (client, id) => client.delete(`/v1/endpoints/${id}`) },
 };
 
@@ -124,6 +141,7 @@ const CONTROLLERS = [
   'deliveries/deliveries.controller.ts',
   'dead-letters/dead-letters.controller.ts',
   'endpoints/endpoints.controller.ts',
+  'endpoints/endpoint-secrets.controller.ts',
 ];
 
 it('[row 67] every route of the controllers that takes an id is tried here', () => {

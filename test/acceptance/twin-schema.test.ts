@@ -114,7 +114,12 @@ it('the twin has every table and column of the schema, split by tenant where it 
     `select relname from pg_class
      where relnamespace = 'waybill'::regnamespace and relkind = 'r' and not relispartition order by 1`,
   );
-  expect(whole.map(({ relname }) => relname)).toEqual(['migrations', 'replicas', 'schema_revision']);
+  expect(whole.map(({ relname }) => relname)).toEqual([
+    'encryption_canary',
+    'migrations',
+    'replicas',
+    'schema_revision',
+  ]);
 });
 
 async function readColumns(): Promise<string[]> {

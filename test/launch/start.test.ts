@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -80,13 +80,15 @@ describe('npm start', { timeout: 180_000 }, () => {
     expect(said()).toContain('127.0.0.0/8,[::1]/128');
     expect(code).toBe(0);
     expect(existsSync(join(home, 'postgres', 'postmaster.pid'))).toBe(false);
-    expect(statSync(join(home, 'admin-key')).mode & 0o777).toBe(0o600);
+    for (const kept of ['admin-key', 'encryption-key'])
+      expect(statSync(join(home, kept)).mode & 0o777).toBe(0o600);
   });
 
-  test('killed with -9 leaves no process, and the next start has the same key', async () => {
+  test('killed with -9 leaves no process, and the next start has the same keys', async () => {
     const first = launch([]);
     await isUp(first);
     const key = readFileSync(join(home, 'admin-key'), 'utf8').trim();
+    const encryptionKey = readFileSync(join(home, 'encryption-key'), 'utf8');
     const pids = await startedPids();
     expect(pids.filter(isAlive)).toEqual(pids);
     first.child.kill('SIGKILL');
@@ -95,8 +97,17 @@ describe('npm start', { timeout: 180_000 }, () => {
     const second = launch([]);
     await isUp(second);
     expect(second.said()).toContain(key);
+    expect(readFileSync(join(home, 'encryption-key'), 'utf8')).toBe(encryptionKey);
+    expect(second.said()).not.toContain(encryptionKey.trim().slice(2));
     second.child.kill('SIGTERM');
     expect(await once(second.child, 'exit')).toEqual([0, null]);
+
+    // A database that needs a key gets no other one.
+    renameSync(join(home, 'encryption-key'), join(home, 'copy'));
+    const third = launch([]);
+    expect(await once(third.child, 'exit')).toEqual([1, null]);
+    expect(third.said()).toMatch(/encryption-key is gone, the key to the endpoint secrets.*Restore it/);
+    expect(existsSync(join(home, 'encryption-key'))).toBe(false);
   });
 
   test('ends with the reason when an app dies', async () => {
@@ -107,6 +118,14 @@ describe('npm start', { timeout: 180_000 }, () => {
     const [code] = await once(started.child, 'exit');
     expect(code).toBe(1);
     expect(started.said()).toContain('dispatcher was ended by SIGKILL');
+  });
+
+  test('with a database of the user’s own asks for an encryption key before it touches anything', async () => {
+    const { child, said } = launch([], { DATABASE_URL: 'postgresql://127.0.0.1:1/none' });
+    expect(await once(child, 'exit')).toEqual([1, null]);
+    expect(said()).toContain('WAYBILL_ENCRYPTION_KEY is not set');
+    expect(said()).toContain('`openssl rand -base64 32`');
+    expect(existsSync(join(home, 'encryption-key'))).toBe(false);
   });
 
   test('names the port and the setting when the port is taken', async () => {

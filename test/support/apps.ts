@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 
 import { bootProcess, type RunningApp, runProcess, type RunOutput, startProcess } from './app-process.js';
 import type { Environment } from './child-environment.js';
+import { TEST_ENCRYPTION_KEY } from './encryption.js';
 
 export { BootError, type Exit, type RunningApp, stopEverything } from './app-process.js';
 
@@ -38,6 +39,7 @@ export function startCli(
 function environmentOf({ databaseUrl, env }: BootOptions): Environment {
   return {
     DATABASE_URL: databaseUrl,
+    WAYBILL_ENCRYPTION_KEY: TEST_ENCRYPTION_KEY,
     WAYBILL_PORT: '0',
     WAYBILL_DISPATCHER_PORT: '0',
     WAYBILL_EGRESS_ALLOW: '127.0.0.0/8',

@@ -5,6 +5,7 @@ const TABLES = [
   'api_keys',
   'endpoints',
   'endpoint_secrets',
+  'tenant_data_keys',
   'subscriptions',
   'events',
   'deliveries',

@@ -2,6 +2,7 @@ import { parseEgressPolicy } from '#egress';
 import { createEndpoint, Endpoint, EndpointSecret, Subscription } from '#endpoints';
 import { acceptEvents, createHints } from '#outbox';
 import { openDataSource, formatId } from '#runtime';
+import { assertEncryptionKey } from '#secrets';
 import { withTenant } from '#tenants';
 import type { DataSource } from 'typeorm';
 import type { Pool } from 'pg';
@@ -9,6 +10,7 @@ import type { Pool } from 'pg';
 import { bootDispatcher, type RunningApp } from './apps.js';
 import type { Environment } from './child-environment.js';
 import { createTestDatabase } from './database.js';
+import { testKeyring } from './encryption.js';
 import { type PgProxy, startPgProxy } from './pg-proxy.js';
 import { type Receiver, startReceiver } from './receiver.js';
 import { createTenantWithKey } from './tenant.js';
@@ -93,9 +95,11 @@ export async function openStage(onTestFinished: (cleanUp: () => Promise<void>) =
   });
 
   const policy = parseEgressPolicy({ allow: ['127.0.0.0/8'], deny: [], allowHttp: true });
+  const keyring = testKeyring();
+  await assertEncryptionKey(database.pool, keyring);
   const addEndpoint = async (url: string): Promise<{ endpointId: string; secret: string }> => {
     const { endpoint: created, secret } = await withTenant(source, tenantId, (tx) =>
-      createEndpoint(tx, tenantId, { url }, policy),
+      createEndpoint(tx, tenantId, { url }, policy, keyring),
     );
     return { endpointId: created.endpoint.id, secret };
   };

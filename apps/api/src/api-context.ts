@@ -2,6 +2,7 @@ import type pg from 'pg';
 import type { EgressPolicy } from '#egress';
 import type { Hints } from '#outbox';
 import type { Config, Logger } from '#runtime';
+import type { Keyring } from '#secrets';
 import type { TenantTransaction } from '#tenants';
 import type { Lifecycle } from './lifecycle.js';
 import type { Metrics } from './metrics/create-metrics.js';
@@ -22,6 +23,8 @@ export class ApiContext {
     readonly intake: Intake,
     /** Everything else that is a tenant's. */
     readonly inTenant: InTenant,
+    /** Seals secrets as they are stored; the api never opens one. */
+    readonly keyring: Keyring,
     /** What is nobody's, or for the platform's operator: readiness, gauges, hints. */
     readonly platformPool: pg.Pool,
     readonly egressPolicy: EgressPolicy,

@@ -6,6 +6,7 @@ import { KeyGuard } from './auth/key.guard.js';
 import { DeadLettersController } from './dead-letters/dead-letters.controller.js';
 import { DeliveriesController } from './deliveries/deliveries.controller.js';
 import { DocsController } from './docs/docs.controller.js';
+import { EndpointSecretsController } from './endpoints/endpoint-secrets.controller.js';
 import { EndpointsController } from './endpoints/endpoints.controller.js';
 import { EventDeliveriesController } from './events/event-deliveries.controller.js';
 import { EventsController } from './events/events.controller.js';
@@ -28,6 +29,7 @@ export class AppModule {
         DeliveriesController,
         DeadLettersController,
         EndpointsController,
+        EndpointSecretsController,
         HealthController,
         DocsController,
         MetricsController,

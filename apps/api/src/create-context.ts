@@ -2,6 +2,7 @@ import { parseEgressPolicy } from '#egress';
 import { Endpoint, EndpointSecret, Subscription } from '#endpoints';
 import { createHints } from '#outbox';
 import { createPool, openDataSource, type Config, type Logger } from '#runtime';
+import type { Keyring } from '#secrets';
 import { ApiKey, Tenant, withTenant } from '#tenants';
 import { ApiContext } from './api-context.js';
 import { Lifecycle } from './lifecycle.js';
@@ -11,6 +12,7 @@ import { Intake } from './publish/intake.js';
 /** Opens the pools and gives what the controllers work with; `close` waits for hints and ends the pools. */
 export async function createContext(
   config: Config,
+  keyring: Keyring,
   logger: Logger,
 ): Promise<{ context: ApiContext; close(): Promise<void> }> {
   const egressPolicy = parseEgressPolicy({
@@ -47,6 +49,7 @@ export async function createContext(
     logger,
     intake,
     (tenantId, run) => withTenant(source, tenantId, run),
+    keyring,
     platformPool,
     egressPolicy,
     hints,

@@ -11,6 +11,7 @@ import {
   type Config,
   type RunningApp,
 } from '#runtime';
+import { assertEncryptionKey, createKeyring } from '#secrets';
 import { createContext } from './create-context.js';
 import { createServer } from './create-server.js';
 
@@ -23,9 +24,11 @@ await runApp('api', logger, start);
 
 async function start(): Promise<RunningApp> {
   const config = readConfig(process.env);
-  const { context, close } = await createContext(config, logger);
+  const keyring = createKeyring(config.encryptionKeys);
+  const { context, close } = await createContext(config, keyring, logger);
   await assertSchemaRevision(context.platformPool, 'waybill_operator');
   await context.intake.assertReady();
+  await assertEncryptionKey(context.platformPool, keyring);
   await createDayPartitions(context.platformPool);
   const { server, close: closeApp } = await createServer(context);
   return {

@@ -11,6 +11,7 @@ import {
 } from '#tenants';
 import { examine } from './doctor.js';
 import { print, type Output } from './output.js';
+import { rewrapSecrets } from './rewrap-secrets.js';
 import { withSource } from './with-source.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -23,6 +24,7 @@ export function createProgram(env: Environment, output: Output): Command {
   addMigrate(program, env);
   addTenant(program, env);
   addKey(program, env);
+  addSecrets(program, env);
   addDoctor(program, env);
   return program;
 }
@@ -118,6 +120,24 @@ function keyView({ id, name, scopes, createdAt, expiresAt, revokedAt }: ApiKey) 
     expires_at: expiresAt?.toISOString() ?? null,
     revoked_at: revokedAt?.toISOString() ?? null,
   };
+}
+
+function addSecrets(program: Command, env: Environment): void {
+  const secrets = program.command('secrets').description('endpoint secrets at rest');
+  json(
+    secrets
+      .command('rewrap')
+      .description('wrap every data key with the newest version of WAYBILL_ENCRYPTION_KEY'),
+  ).action(async (options: Output) => {
+    const report = await rewrapSecrets(readConfig(env), (line) => options.json || console.error(line));
+    print(options, report, ({ version, rewrapped, left, sealed }) => [
+      `${rewrapped} data key(s) re-wrapped with version ${version}, ${left} left.`,
+      ...(sealed === 0 ? [] : [`${sealed} secret(s) that stood in clear are sealed.`]),
+      left === 0
+        ? 'Older versions are no longer needed: take them out of WAYBILL_ENCRYPTION_KEY.'
+        : 'Another process holds the rest at this moment: run this again.',
+    ]);
+  });
 }
 
 function addDoctor(program: Command, env: Environment): void {

@@ -4,6 +4,7 @@ import {
   assertSchemaRevision,
   isDatabaseUrl,
   readConfig,
+  type EncryptionKey,
   RECORD_MARGIN_MS,
   type Queryable,
 } from '#runtime';
@@ -12,7 +13,15 @@ import { openPool } from './with-source.js';
 /** One line of the doctor's report. */
 export interface Finding {
   readonly check:
-    'config' | 'database' | 'schema' | 'partitions' | 'clock' | 'queue' | 'dispatchers' | 'endpoints';
+    | 'config'
+    | 'database'
+    | 'schema'
+    | 'partitions'
+    | 'clock'
+    | 'queue'
+    | 'dispatchers'
+    | 'encryption'
+    | 'endpoints';
   readonly status: 'ok' | 'warn' | 'fail';
   readonly message: string;
 }
@@ -43,7 +52,9 @@ export async function examine(env: Environment): Promise<readonly Finding[]> {
     const dispatchers = await ask('dispatchers', () => examineDispatchers(pool));
     const most = [config, database, schema, partitions, clock, queue, dispatchers];
     if (config.status === 'fail') return most;
-    return [...most, await ask('endpoints', () => examineEndpoints(pool, readConfig(env).leaseMs))];
+    const { leaseMs, encryptionKeys } = readConfig(env);
+    const encryption = await ask('encryption', () => examineEncryption(pool, encryptionKeys));
+    return [...most, encryption, await ask('endpoints', () => examineEndpoints(pool, leaseMs))];
   } finally {
     await pool.end();
   }
@@ -125,6 +136,22 @@ async function examineDispatchers(db: Queryable): Promise<Finding> {
   return isOwing
     ? { check: 'dispatchers', status: 'fail', message: `${message}: what is owed is not delivered` }
     : { check: 'dispatchers', status: 'warn', message: `${message}; nothing is owed` };
+}
+
+/** The wrong key, a key that should have been retired, and what no start has sealed yet. Nothing is written. */
+async function examineEncryption(db: Queryable, keys: readonly EncryptionKey[]): Promise<Finding> {
+  const { createKeyring, measureEncryption, verifyCanaries } = await import('#secrets');
+  const keyring = createKeyring(keys);
+  await verifyCanaries(db, keyring);
+  const { clear, old, oldVersions } = await measureEncryption(db, keyring.newest);
+  const faults = [
+    ...(old === 0
+      ? []
+      : [`${old} data key(s) still need version ${oldVersions.join(', ')}. Run: waybill secrets rewrap`]),
+    ...(clear === 0 ? [] : [`${clear} secret(s) stand in clear until a dispatcher starts`]),
+  ];
+  const message = [`secrets are sealed under version ${keyring.newest}`, ...faults].join('; ');
+  return { check: 'encryption', status: faults.length > 0 ? 'warn' : 'ok', message };
 }
 
 /** A lease that was made shorter later may no longer hold what an endpoint was allowed. */

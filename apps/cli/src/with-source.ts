@@ -1,5 +1,5 @@
 import type { DataSource } from 'typeorm';
-import { assertSchemaRevision, openDataSource, createPool, type Config } from '#runtime';
+import { assertSchemaRevision, openDataSource, createPool, type Config, type DatabaseRole } from '#runtime';
 import { ApiKey, Tenant } from '#tenants';
 
 /** Runs `work` on a database at a revision that this code can run on, and lets go of it; refuses any other. */
@@ -27,11 +27,11 @@ export async function withSource<Result>(
   }
 }
 
-/** One connection for a command's questions. */
-export function openPool(url: string) {
+/** One connection for a command's questions, under a role if it needs one. */
+export function openPool(url: string, role: DatabaseRole | null = null) {
   return createPool({
     url,
-    role: null,
+    role,
     max: 1,
     applicationName: 'waybill-cli',
     statementTimeoutMs: 10_000,

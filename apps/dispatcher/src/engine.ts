@@ -5,7 +5,6 @@ import {
   dropReplica,
   HINT_CHANNEL,
   parseHint,
-  readSigningSecrets,
   type CircuitChange,
   type ClaimedDelivery,
   type Hints,
@@ -23,6 +22,7 @@ import {
   type Listener,
   type Logger,
 } from '#runtime';
+import { DataKeyCache, readDataKey, type Keyring } from '#secrets';
 import { attemptsTotal, circuitChangesTotal, recordedLateTotal } from './health/metrics.js';
 import { Recorder } from './record/recorder.js';
 import type { DatabaseClock } from './schedule/database-clock.js';
@@ -30,6 +30,7 @@ import { Scheduler } from './schedule/scheduler.js';
 import { attemptLine } from './record/attempt-line.js';
 import { deliver, type DeliverParts } from './send/deliver.js';
 import { FailureRatios } from './send/failure-ratios.js';
+import { openSecrets } from './send/open-secrets.js';
 import { SigningKeys } from './send/signing-keys.js';
 
 /** Claims, two records, secrets, upkeep: five statements may be under way at once. */
@@ -58,7 +59,7 @@ export class Engine {
   readonly #inFlight = new Set<Promise<void>>();
   #listener: Listener | null = null;
 
-  constructor(config: Config, policy: EgressPolicy, logger: Logger) {
+  constructor(config: Config, policy: EgressPolicy, keyring: Keyring, logger: Logger) {
     this.#config = config;
     this.logger = logger;
     this.retry = {
@@ -83,8 +84,11 @@ export class Engine {
       circuitsChanged: (changes) => this.#circuitsChanged(changes),
     });
     this.#sender = createSender({ policy });
+    const dataKeys = new DataKeyCache((tenantId, version) =>
+      readDataKey(this.db, keyring, tenantId, version),
+    );
     this.#deliverParts = {
-      keys: new SigningKeys((tenantId, endpointId) => this.#readSecrets(tenantId, endpointId)),
+      keys: new SigningKeys((tenantId, endpointId) => openSecrets(this.db, dataKeys, tenantId, endpointId)),
       sender: this.#sender,
       ratios: new FailureRatios(),
       random: Math.random,
@@ -178,12 +182,19 @@ export class Engine {
       return;
     }
     this.logger.warn({ event: 'delivery.unsent', ...fields, reason: delivered.reason });
+    if (delivered.holdsEndpoint) this.#holdUnreadable(delivery, delivered.reason, delivered.retryInMs);
     await this.recorder.giveBack([delivery], delivered.retryInMs);
   }
 
-  async #readSecrets(tenantId: string, endpointId: string): Promise<readonly string[]> {
-    const secrets = await readSigningSecrets(this.db, tenantId, endpointId);
-    return secrets.map(({ secret }) => secret);
+  /** Its deliveries wait uncounted, and are looked at again when the hold is over; the others go on. */
+  #holdUnreadable({ tenantId, endpointId }: ClaimedDelivery, reason: string, holdMs: number): void {
+    this.logger.error({
+      event: 'secret.unreadable',
+      tenant_id: formatId('tenant', tenantId),
+      endpoint_id: formatId('endpoint', endpointId),
+      reason,
+    });
+    this.scheduler.hold({ tenantId, endpointId }, holdMs);
   }
 
   /** One wide line per attempt, once it is in the database. */

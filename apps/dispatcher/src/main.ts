@@ -12,6 +12,7 @@ import {
   type Config,
   type RunningApp,
 } from '#runtime';
+import { assertEncryptionKey, createKeyring, sealClearSecrets } from '#secrets';
 import { DispatcherModule } from './dispatcher.module.js';
 import { Engine } from './engine.js';
 import { gauge } from './health/metrics.js';
@@ -25,13 +26,17 @@ await runApp('dispatcher', logger, start);
 
 async function start(): Promise<RunningApp> {
   const config = readConfig(process.env);
+  const keyring = createKeyring(config.encryptionKeys);
   const policy = parseEgressPolicy({
     allow: config.egressAllow,
     deny: config.egressDeny,
     allowHttp: config.allowHttp,
   });
-  const engine = new Engine(config, policy, logger);
+  const engine = new Engine(config, policy, keyring, logger);
   await assertSchemaRevision(engine.db, 'waybill_dispatcher');
+  await assertEncryptionKey(engine.db, keyring);
+  const sealed = await sealClearSecrets(engine.db, keyring);
+  if (sealed > 0) logger.info({ event: 'secrets.sealed', count: sealed });
   await createDayPartitions(engine.db);
   const app = await createApp(config, engine);
   await app.listen(config.dispatcherPort, config.host);

@@ -56,7 +56,7 @@ export class EndpointsController {
     @Body() body: CreateEndpointDto,
     @Res({ passthrough: true }) response: Response,
   ) {
-    const { config, inTenant, egressPolicy } = this.context;
+    const { config, inTenant, egressPolicy, keyring } = this.context;
     const input = {
       url: body.url,
       description: body.description,
@@ -66,7 +66,7 @@ export class EndpointsController {
       delivery: readDeliveryPolicy(body, config),
     };
     const { endpoint, secret } = await inTenant(key.tenantId, (tx) =>
-      createEndpoint(tx, key.tenantId, input, egressPolicy),
+      createEndpoint(tx, key.tenantId, input, egressPolicy, keyring),
     );
     response.setHeader('location', `/v1/endpoints/${formatId('endpoint', endpoint.endpoint.id)}`);
     response.setHeader('etag', etagOf(endpoint.endpoint.version));

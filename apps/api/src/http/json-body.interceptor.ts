@@ -22,8 +22,11 @@ const SMALL_OBJECT_LIMITS: ScanLimits = {
   captureDepth: OBJECT_LIMITS.depthMax,
 };
 
-/** Marks a route that takes a JSON body: a small object. Events, whose bytes matter, do not come this way. */
-export const JsonBody = (kind: 'object') => SetMetadata(BODY_KIND, kind);
+/** What a route takes: a small object, or one that may be left out as a whole. */
+export type BodyKind = 'object' | 'object or nothing';
+
+/** Marks a route that takes a JSON body. Events, whose bytes matter, do not come this way. */
+export const JsonBody = (kind: BodyKind) => SetMetadata(BODY_KIND, kind);
 
 /** Reads the body after the key was checked and before any parameter is. */
 @Injectable()
@@ -31,11 +34,18 @@ export class JsonBodyInterceptor implements NestInterceptor {
   constructor(private readonly reflector: Reflector) {}
 
   async intercept(execution: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
-    if (this.reflector.get<'object' | undefined>(BODY_KIND, execution.getHandler()) !== undefined) {
-      await readObject(execution.switchToHttp().getRequest<Request>());
+    const kind = this.reflector.get<BodyKind | undefined>(BODY_KIND, execution.getHandler());
+    if (kind !== undefined) {
+      const request = execution.switchToHttp().getRequest<Request>();
+      if (kind === 'object or nothing' && isBodiless(request)) request.body = {};
+      else await readObject(request);
     }
     return next.handle();
   }
+}
+
+function isBodiless({ headers }: Request): boolean {
+  return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
 }
 
 async function readObject(request: Request): Promise<void> {

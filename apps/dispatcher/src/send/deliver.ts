@@ -15,6 +15,7 @@ import type { DatabaseClock } from '../schedule/database-clock.js';
 import { describeAttempt } from './describe-attempt.js';
 import type { FailureRatios } from './failure-ratios.js';
 import { signRequest } from './sign-request.js';
+import { UnreadableSecretError } from './open-secrets.js';
 import { UnusableSecretError, type SigningKeys } from './signing-keys.js';
 
 /** The platform's defaults, where an endpoint has no policy of its own, and what no endpoint can have more of. */
@@ -49,11 +50,19 @@ export interface DeliverParts {
  */
 export type Delivered =
   | { readonly kind: 'settled'; readonly settled: SettledAttempt }
-  | { readonly kind: 'unsent'; readonly reason: string; readonly retryInMs: number }
+  | {
+      readonly kind: 'unsent';
+      readonly reason: string;
+      readonly retryInMs: number;
+      /** Nothing of this endpoint can be sent: claim no more of it for that long. */
+      readonly holdsEndpoint?: boolean;
+    }
   | { readonly kind: 'abandoned' };
 
 /** A fault of our own before the first byte, such as secrets that came late or not at all, must not turn into a busy loop. */
 const OUR_FAULT_RETRY_MS = 1_000;
+/** Whoever mends a key needs longer than that, and each look costs a claim and a read. */
+const UNREADABLE_RETRY_MS = 30_000;
 /** Only these two statuses give `Retry-After` the meaning that holds an endpoint (RFC 6585, RFC 9110). */
 const HOLDING = new Set([429, 503]);
 
@@ -69,8 +78,10 @@ export async function deliver(
   const { settings } = parts;
   let keys;
   try {
-    keys = await parts.keys.of(delivery);
+    keys = await parts.keys.of(delivery, clock());
   } catch (error) {
+    if (error instanceof UnreadableSecretError)
+      return { kind: 'unsent', reason: error.message, retryInMs: UNREADABLE_RETRY_MS, holdsEndpoint: true };
     if (!(error instanceof UnusableSecretError))
       return { kind: 'unsent', reason: String(error), retryInMs: OUR_FAULT_RETRY_MS };
     return settle(delivery, clock, parts, clock(), unsendable(error.message));
