@@ -14,6 +14,7 @@ export { openDataSource, type DataSourceOptions } from './data-source.js';
 export { describeSchema } from './describe-schema.js';
 export { ERRORS, type ErrorCode } from './error-table.js';
 export { derivedId, formatId, ID_PREFIXES, idTime, newId, parseId, readId, type IdKind } from './ids.js';
+export { limitLockWait } from './limit-lock-wait.js';
 export { createLogger, type Logger } from './logger.js';
 export {
   assertSchemaRevision,

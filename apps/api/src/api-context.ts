@@ -2,16 +2,11 @@ import type pg from 'pg';
 import type { EgressPolicy } from '#egress';
 import type { Hints } from '#outbox';
 import type { Config, Logger } from '#runtime';
-import type { TenantTransaction } from '#tenants';
+import type { CreateOnce } from './creation/create-once.js';
+import type { InTenant } from './in-tenant.js';
 import type { Lifecycle } from './lifecycle.js';
 import type { Metrics } from './metrics/create-metrics.js';
 import type { Intake } from './publish/intake.js';
-
-/** Runs the database's part of a request in one transaction that sees the rows of one tenant only. */
-export type InTenant = <Result>(
-  tenantId: string,
-  run: (tx: TenantTransaction) => Promise<Result>,
-) => Promise<Result>;
 
 /** What the controllers work with; made once in main, and closed there. */
 export class ApiContext {
@@ -22,6 +17,8 @@ export class ApiContext {
     readonly intake: Intake,
     /** Everything else that is a tenant's. */
     readonly inTenant: InTenant,
+    /** What POST routes create for a tenant: once under an idempotency key. */
+    readonly createOnce: CreateOnce,
     /** What is nobody's, or for the platform's operator: readiness, gauges, hints. */
     readonly platformPool: pg.Pool,
     readonly egressPolicy: EgressPolicy,

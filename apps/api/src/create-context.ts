@@ -4,6 +4,8 @@ import { createHints } from '#outbox';
 import { createPool, openDataSource, type Config, type Logger } from '#runtime';
 import { ApiKey, Tenant, withTenant } from '#tenants';
 import { ApiContext } from './api-context.js';
+import { openCreateOnce } from './creation/create-once.js';
+import type { InTenant } from './in-tenant.js';
 import { Lifecycle } from './lifecycle.js';
 import { createMetrics } from './metrics/create-metrics.js';
 import { createIntake } from './publish/intake.js';
@@ -37,6 +39,7 @@ export async function createContext(
     applicationName: 'waybill-api',
     max: 12,
   });
+  const inTenant: InTenant = (tenantId, run) => withTenant(source, tenantId, run);
   const hints = createHints(platformPool, (error) =>
     logger.warn({ event: 'hint.failed', message: String(error) }),
   );
@@ -46,7 +49,8 @@ export async function createContext(
     config,
     logger,
     intake,
-    (tenantId, run) => withTenant(source, tenantId, run),
+    inTenant,
+    openCreateOnce(inTenant),
     platformPool,
     egressPolicy,
     hints,

@@ -20,11 +20,14 @@ import {
   readCircuit,
   readDeliveryPolicy,
   updateEndpoint,
+  type SubscribedEndpoint,
 } from '#endpoints';
 import { formatId, parseId } from '#runtime';
 import type { KeyHolder } from '#tenants';
 import { ApiContext } from '../api-context.js';
 import { CurrentKey, RequireScope } from '../auth/require-scope.js';
+import { FromCreation } from '../creation/creation.js';
+import type { Creation } from '../creation/creation.js';
 import { etagOf, expectationOf } from '../http/if-match.js';
 import { JsonBody } from '../http/json-body.interceptor.js';
 import { readPage, toPage } from '../http/page.js';
@@ -46,10 +49,11 @@ export class EndpointsController {
   @JsonBody('object')
   async create(
     @CurrentKey() key: KeyHolder,
+    @FromCreation() creation: Creation,
     @Body() body: CreateEndpointDto,
     @Res({ passthrough: true }) response: Response,
   ) {
-    const { config, inTenant, egressPolicy } = this.context;
+    const { config, createOnce, egressPolicy } = this.context;
     const input = {
       url: body.url,
       description: body.description,
@@ -58,9 +62,16 @@ export class EndpointsController {
       secret: body.secret,
       delivery: readDeliveryPolicy(body, config),
     };
-    const { endpoint, secret } = await inTenant(key.tenantId, (tx) =>
-      createEndpoint(tx, key.tenantId, input, egressPolicy),
+    const { made } = await createOnce<{ endpoint: SubscribedEndpoint; secret?: string }>(
+      key.tenantId,
+      creation,
+      {
+        create: (tx) => createEndpoint(tx, key.tenantId, input, egressPolicy),
+        idOf: ({ endpoint }) => endpoint.endpoint.id,
+        read: async (tx, id) => ({ endpoint: await findEndpoint(tx, key.tenantId, id) }),
+      },
     );
+    const { endpoint, secret } = made;
     response.setHeader('location', `/v1/endpoints/${formatId('endpoint', endpoint.endpoint.id)}`);
     response.setHeader('etag', etagOf(endpoint.endpoint.version));
     return { ...endpointView(endpoint), secret };
