@@ -1,5 +1,5 @@
 import type { EgressPolicy } from '#egress';
-import { newId } from '#runtime';
+import { newId, transactionTimeMs } from '#runtime';
 import type { TenantTransaction } from '#tenants';
 import { acceptDescription, acceptEventTypes, acceptSecret, acceptUrl } from './endpoint-input.js';
 import { EndpointSecret } from './endpoint-secret.entity.js';
@@ -27,11 +27,11 @@ export async function createEndpoint(
   input: NewEndpoint,
   policy: EgressPolicy,
 ): Promise<{ endpoint: SubscribedEndpoint; secret: string }> {
-  const id = newId();
   const url = acceptUrl(input.url, policy);
   const secret = acceptSecret(input.secret);
   const eventTypes = acceptEventTypes(input.eventTypes ?? null);
   const description = acceptDescription(input.description ?? '');
+  const id = newId(await transactionTimeMs(tx));
   await tx
     .getRepository(Endpoint)
     .insert({ tenantId, id, url, description, status: input.status ?? 'enabled', ...input.delivery });

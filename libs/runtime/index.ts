@@ -30,6 +30,8 @@ export {
 } from './embedded-postgres/start-embedded-postgres.js';
 export { findEmbeddedUrl } from './embedded-postgres/find-embedded-url.js';
 export { listen, type Listener, type ListenOptions } from './listen.js';
+export { readSettledUntil } from './read-settled-until.js';
+export { transactionTimeMs } from './transaction-time.js';
 export { isMetricsAllowed } from './metrics-token.js';
 export { VERSION } from './version.js';
 export { nestLogger } from './nest-logger.js';

@@ -509,6 +509,7 @@ describe('[row 90] the query of a list', () => {
     expectProblem(await stage.client.get(`${path}?limit=1&limit=2`), 422, 'invalid_limit');
     const forged = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
     const uuid = '01890000-0000-7000-8000-000000000000';
+    const { tenantId } = stage.tenant;
     for (const cursor of [
       '',
       'x',
@@ -526,6 +527,17 @@ describe('[row 90] the query of a list', () => {
       forged([path.slice(4), uuid, uuid, uuid]),
       forged([path.slice(4), '9999-99-99T00:00:00Z', uuid]),
       `${forged([path.slice(4), uuid])}!`,
+      'a'.repeat(10_240),
+      forged([path.slice(4), tenantId]),
+      forged([path.slice(4), tenantId, `${uuid}'`, uuid]),
+      forged([path.slice(4), tenantId, '9999-99-99T00:00:00Z', uuid]),
+      `${forged([path.slice(4), tenantId, uuid])}!`,
+      ...LISTS.filter((other) => other !== path).flatMap((other) => [
+        forged([other.slice(4), tenantId, uuid]),
+        forged([other.slice(4), tenantId, uuid, uuid]),
+        forged([other.slice(4), tenantId, '2026-01-01T00:00:00Z', uuid]),
+      ]),
+      forged([path.slice(4), uuid, uuid]),
     ])
       expectProblem(await stage.client.get(`${path}?cursor=${cursor}`), 422, 'invalid_cursor');
   });
@@ -568,6 +580,13 @@ describe('[row 90] the query of a list', () => {
     ['/v1/dead-letters?resolved=yes', 422, 'validation_failed'],
     ['/v1/dead-letters?resolved=1', 422, 'validation_failed'],
     [`/v1/dead-letters?endpoint_id=evt_${NOBODY}`, 400, 'invalid_id'],
+    ['/v1/dead-letters?died_after=2026-01-01', 422, 'validation_failed'],
+    ['/v1/dead-letters?died_before=', 422, 'validation_failed'],
+    [
+      '/v1/dead-letters?died_after=2026-01-01T00:00:00Z&died_after=2026-01-01T00:00:00Z',
+      422,
+      'validation_failed',
+    ],
   ])('%s is refused', async (path, status, code) => {
     expectProblem(await stage.client.get(path), status, code);
   });

@@ -19,6 +19,8 @@ export class ApiContext {
     readonly inTenant: InTenant,
     /** What POST routes create for a tenant: once under an idempotency key. */
     readonly createOnce: CreateOnce,
+    /** Up to when lists are complete for good, as of half a second ago at most: a bound that was true once stays so. */
+    readonly settledUntil: () => Promise<Date | null>,
     /** What is nobody's, or for the platform's operator: readiness, gauges, hints. */
     readonly platformPool: pg.Pool,
     readonly egressPolicy: EgressPolicy,

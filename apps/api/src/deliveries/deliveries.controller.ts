@@ -16,8 +16,9 @@ import { ApiContext } from '../api-context.js';
 import { CurrentKey, RequireScope } from '../auth/require-scope.js';
 import { CreatesNothing, FromCreation } from '../creation/creation.js';
 import type { Creation } from '../creation/creation.js';
-import { createdBetween } from '../http/created-between.js';
+import { createdBetween } from '../http/between-times.js';
 import { readPage, toPage } from '../http/page.js';
+import { settledList } from '../http/settled-list.js';
 import { attemptView, deliveryView } from './delivery-view.js';
 import { explanationView } from './explanation-view.js';
 import { ListDeliveriesDto } from './list-deliveries.dto.js';
@@ -33,7 +34,8 @@ export class DeliveriesController {
   @Get()
   @RequireScope('deliveries:read')
   async list(@CurrentKey() key: KeyHolder, @Query() query: ListDeliveriesDto) {
-    const page = readPage<[string, string]>(LIST, ['uuid', 'uuid'], query);
+    const list = { name: LIST, tenantId: key.tenantId };
+    const page = readPage<[string, string]>(list, ['uuid', 'uuid'], query);
     const filter = {
       after: page.after && { eventId: page.after[0], endpointId: page.after[1] },
       endpointId: query.endpoint_id === undefined ? null : parseId('endpoint', query.endpoint_id),
@@ -42,8 +44,12 @@ export class DeliveriesController {
       ...createdBetween(query),
       limit: page.limit + 1,
     };
-    const rows = await this.context.inTenant(key.tenantId, (tx) => listDeliveries(tx, key.tenantId, filter));
-    return toPage(LIST, rows, page.limit, (row) => [row.eventId, row.endpointId], deliveryView);
+    return settledList(this.context, async () => {
+      const rows = await this.context.inTenant(key.tenantId, (tx) =>
+        listDeliveries(tx, key.tenantId, filter),
+      );
+      return toPage(list, rows, page.limit, (row) => [row.eventId, row.endpointId], deliveryView);
+    });
   }
 
   @Get(':id')

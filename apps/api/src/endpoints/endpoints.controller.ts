@@ -31,6 +31,7 @@ import type { Creation } from '../creation/creation.js';
 import { etagOf, expectationOf } from '../http/if-match.js';
 import { JsonBody } from '../http/json-body.interceptor.js';
 import { readPage, toPage } from '../http/page.js';
+import { settledList } from '../http/settled-list.js';
 import { circuitStateView } from './circuit-state-view.js';
 import { CreateEndpointDto } from './create-endpoint.dto.js';
 import { endpointView } from './endpoint-view.js';
@@ -80,10 +81,13 @@ export class EndpointsController {
   @Get()
   @RequireScope('endpoints:read')
   async list(@CurrentKey() key: KeyHolder, @Query() query: ListEndpointsDto) {
-    const page = readPage<[string]>(LIST, ['uuid'], query);
+    const list = { name: LIST, tenantId: key.tenantId };
+    const page = readPage<[string]>(list, ['uuid'], query);
     const filter = { limit: page.limit + 1, afterId: page.after?.[0] ?? null };
-    const rows = await this.context.inTenant(key.tenantId, (tx) => listEndpoints(tx, key.tenantId, filter));
-    return toPage(LIST, rows, page.limit, ({ endpoint }) => [endpoint.id], endpointView);
+    return settledList(this.context, async () => {
+      const rows = await this.context.inTenant(key.tenantId, (tx) => listEndpoints(tx, key.tenantId, filter));
+      return toPage(list, rows, page.limit, ({ endpoint }) => [endpoint.id], endpointView);
+    });
   }
 
   @Get(':id')
