@@ -12,6 +12,7 @@ export {
 } from './database.js';
 export { openDataSource, type DataSourceOptions } from './data-source.js';
 export { describeSchema } from './describe-schema.js';
+export { DETAIL_REASONS, type DetailReason } from './detail-reasons.js';
 export { ERRORS, type ErrorCode } from './error-table.js';
 export { derivedId, formatId, ID_PREFIXES, idTime, newId, parseId, readId, type IdKind } from './ids.js';
 export { limitLockWait } from './limit-lock-wait.js';
