@@ -33,6 +33,7 @@ export { findEmbeddedUrl } from './embedded-postgres/find-embedded-url.js';
 export { listen, type Listener, type ListenOptions } from './listen.js';
 export { readSettledUntil } from './read-settled-until.js';
 export { transactionTimeMs } from './transaction-time.js';
+export { unknownSettings, type UnknownSetting } from './settings.js';
 export { isMetricsAllowed } from './metrics-token.js';
 export { VERSION } from './version.js';
 export { nestLogger } from './nest-logger.js';

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { DETAIL_REASONS } from './detail-reasons.js';
 import { ERRORS } from './error-table.js';
+import { LAUNCH_SETTINGS, SETTINGS } from './settings.js';
 
 const read = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 
@@ -25,7 +26,10 @@ describe('the reference pages', () => {
   });
 
   it('explain every setting that is read, and no other', () => {
-    const explained = read('docs/reference/configuration.md').split('## `npm start`')[0]!;
-    expect(settings(explained)).toEqual(settings(read('libs/runtime/config.ts')));
+    const [explained, launch] = read('docs/reference/configuration.md').split('## `npm start`');
+    expect(settings(explained!)).toEqual([...SETTINGS].toSorted());
+    expect(settings(read('libs/runtime/config.ts'))).toEqual([...SETTINGS].toSorted());
+    const rows = [...launch!.matchAll(/^\| `(\w+)`/gm)].map((row) => row[1]);
+    expect(rows.toSorted()).toEqual([...LAUNCH_SETTINGS].toSorted());
   });
 });

@@ -407,6 +407,19 @@ describe('a body', () => {
     if (JSON.stringify(body) !== '{}') expectProblem(patched, status, code);
   });
 
+  it('of which several fields are wrong is told all of them: a word for each, and a sentence for people', async () => {
+    const answer = await stage.client.post('/v1/endpoints', { description: 1, status: 'off' });
+    const { detail, details } = expectProblem(answer, 422, 'validation_failed');
+    expect(details).toEqual([
+      { field: 'url', reason: 'missing' },
+      { field: 'description', reason: 'invalid' },
+      { field: 'status', reason: 'invalid' },
+    ]);
+    expect(detail).toBe(
+      'url must be a string; description must be a string; status must be one of enabled, paused, disabled.',
+    );
+  });
+
   it.each<[string, string[], number, string]>([
     ['text/plain', ['content-type: text/plain'], 415, 'unsupported_content_type'],
     ['no type', [], 415, 'unsupported_content_type'],

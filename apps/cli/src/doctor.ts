@@ -5,6 +5,7 @@ import {
   isDatabaseUrl,
   readConfig,
   RECORD_MARGIN_MS,
+  unknownSettings,
   type Queryable,
 } from '#runtime';
 import { openPool } from './with-source.js';
@@ -61,7 +62,12 @@ async function ask(check: Finding['check'], question: () => Promise<Finding>): P
 function examineConfig(env: Environment): Finding {
   try {
     readConfig(env);
-    return { check: 'config', status: 'ok', message: 'every setting is acceptable' };
+    const unknown = unknownSettings(env).map(
+      ({ name, nearest }) => `${name} is no setting${nearest === null ? '' : `; did you mean ${nearest}?`}`,
+    );
+    return unknown.length === 0
+      ? { check: 'config', status: 'ok', message: 'every setting is acceptable' }
+      : { check: 'config', status: 'warn', message: unknown.join('; ') };
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     return { check: 'config', status: 'fail', message: error.message };
