@@ -29,7 +29,7 @@ describe('the reference pages', () => {
     const [explained, launch] = read('docs/reference/configuration.md').split('## `npm start`');
     expect(settings(explained!)).toEqual([...SETTINGS].toSorted());
     expect(settings(read('libs/runtime/config.ts'))).toEqual([...SETTINGS].toSorted());
-    const rows = [...launch!.matchAll(/^\| `(\w+)`/gm)].map((row) => row[1]);
+    const rows = [...launch!.matchAll(/^\| `(\w+)`/gm)].map((row) => row[1]!);
     expect(rows.toSorted()).toEqual([...LAUNCH_SETTINGS].toSorted());
   });
 });

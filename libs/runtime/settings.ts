@@ -72,9 +72,9 @@ function nearestOf(name: string): string | null {
 /** How many letters are to be put in, taken out or changed to make one text of the other (Levenshtein). */
 function editsBetween(one: string, other: string): number {
   let row = Array.from({ length: other.length + 1 }, (_, index) => index);
-  for (const [index, letter] of [...one].entries()) {
+  for (const [index, letter] of one.split('').entries()) {
     const next = [index + 1];
-    for (const [place, wanted] of [...other].entries()) {
+    for (const [place, wanted] of other.split('').entries()) {
       next.push(Math.min(row[place]! + (letter === wanted ? 0 : 1), row[place + 1]! + 1, next[place]! + 1));
     }
     row = next;

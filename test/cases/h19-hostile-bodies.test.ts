@@ -81,9 +81,12 @@ describe.each(Object.entries(WRITING_ROUTES))('[H19] %s', (name, route) => {
       ...headers,
     ].join('\r\n');
     // A client that has sent less than it announced gives up at last: waiting for it is the request timeout's matter.
-    const { answers } = await sendRaw(stage.api.url, Buffer.concat([Buffer.from(`${head}\r\n\r\n`), bytes]), {
-      ...(announced ? { endAfterMs: 500 } : {}),
-    });
+    const options = announced ? { endAfterMs: 500 } : {};
+    const { answers } = await sendRaw(
+      stage.api.url,
+      Buffer.concat([Buffer.from(`${head}\r\n\r\n`), bytes]),
+      options,
+    );
     return answers[0];
   }
 
