@@ -2,9 +2,16 @@ import { Initial0001 } from './0001-initial.js';
 import { DeliveryPolicies0002 } from './0002-delivery-policies.js';
 import { TenantIsolation0003 } from './0003-tenant-isolation.js';
 import { SecretsAtRest0004 } from './0004-secrets-at-rest.js';
+import { IdempotentCreation0007 } from './0007-idempotent-creation.js';
 
 /** Every migration, in the order in which they run. Released ones are never edited. */
-export const MIGRATIONS = [Initial0001, DeliveryPolicies0002, TenantIsolation0003, SecretsAtRest0004];
+export const MIGRATIONS = [
+  Initial0001,
+  DeliveryPolicies0002,
+  TenantIsolation0003,
+  SecretsAtRest0004,
+  IdempotentCreation0007,
+];
 
 /** The schema revision this code is written for: the number of its newest migration. */
 export const CODE_REVISION = MIGRATIONS.length;

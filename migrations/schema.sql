@@ -339,6 +339,7 @@ create policy every_tenant on waybill.idempotency_keys for all to waybill_dispat
 create policy one_tenant on waybill.idempotency_keys for all to waybill_app
   using (tenant_id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid)
   with check (tenant_id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid);
+grant insert, select, update (resource_id) on waybill.idempotency_keys to waybill_app;
 grant delete, insert, select, update on waybill.idempotency_keys to waybill_dispatcher;
 grant insert, select on waybill.idempotency_keys to waybill_intake;
 

@@ -1,5 +1,5 @@
 import type { EgressPolicy } from '#egress';
-import { newId } from '#runtime';
+import { newId, transactionTimeMs } from '#runtime';
 import type { Keyring } from '#secrets';
 import type { TenantTransaction } from '#tenants';
 import { acceptDescription, acceptEventTypes, acceptSecret, acceptUrl } from './endpoint-input.js';
@@ -29,11 +29,11 @@ export async function createEndpoint(
   policy: EgressPolicy,
   keyring: Keyring,
 ): Promise<{ endpoint: SubscribedEndpoint; secret: string }> {
-  const id = newId();
   const url = acceptUrl(input.url, policy);
   const secret = acceptSecret(input.secret);
   const eventTypes = acceptEventTypes(input.eventTypes ?? null);
   const description = acceptDescription(input.description ?? '');
+  const id = newId(await transactionTimeMs(tx));
   await tx
     .getRepository(Endpoint)
     .insert({ tenantId, id, url, description, status: input.status ?? 'enabled', ...input.delivery });

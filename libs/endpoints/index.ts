@@ -38,7 +38,9 @@ export {
   LIVE_SECRETS_MAX,
   listSecrets,
   revokeSecret,
+  readSecret,
   rotateSecret,
+  type ChangedSecret,
   type ChangedSecret,
   type NewSecret,
 } from './rotate-secret.js';

@@ -7,9 +7,9 @@ export interface Bounds {
   readonly whole?: boolean;
 }
 
-/** Names the field of a body that was refused, as a path, and what it must be. */
-export function refuseField(field: string, reason: string): AppError {
-  return new AppError('validation_failed', `${field} ${reason}.`, { details: [{ field, reason }] });
+/** Names the field of a body that was refused, as a path, and says in words that follow its name what it must be. */
+export function refuseField(field: string, rule: string): AppError {
+  return new AppError('validation_failed', `${field} ${rule}.`, { details: [{ field, reason: 'invalid' }] });
 }
 
 /** The fields of an object of a body; throws `unknown_field` for a name that is not among the known. */
@@ -25,7 +25,7 @@ export function readFields(
   if (unknown.length === 0) return value as Record<string, unknown>;
   const details = unknown
     .slice(0, 20)
-    .map((name) => ({ field: `${field}.${name.slice(0, 100)}`, reason: 'unknown' }));
+    .map((name) => ({ field: `${field}.${name.slice(0, 100)}`, reason: 'unknown' as const }));
   throw new AppError('unknown_field', undefined, { details });
 }
 

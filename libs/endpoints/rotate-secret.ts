@@ -46,6 +46,18 @@ export async function listSecrets(
   return { secrets, endpointVersion: endpoint.version };
 }
 
+/** One secret as it may be shown; throws `endpoint_not_found` or `secret_not_found`. */
+export async function readSecret(
+  tx: TenantTransaction,
+  tenantId: string,
+  { endpointId, secretId }: { readonly endpointId: string; readonly secretId: string },
+): Promise<ChangedSecret> {
+  const { endpoint } = await findEndpoint(tx, tenantId, endpointId);
+  const shown = await tx.getRepository(EndpointSecret).findOneBy({ tenantId, endpointId, id: secretId });
+  if (shown === null) throw new AppError('secret_not_found');
+  return { shown, endpointVersion: endpoint.version };
+}
+
 const COUNT_LIVE = `
 select count(*)::integer as live
 from waybill.endpoint_secrets

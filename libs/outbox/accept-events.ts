@@ -131,10 +131,10 @@ async function fillRepeats(
   return results.map((result, place) => {
     if (result !== undefined) return result;
     const first = stored.get(place);
+    const differs = first && !first.fingerprint.equals(inputs[place]!.idempotency!.fingerprint);
+    if (differs) return { kind: 'conflict' };
     // The key's owner was purged between the two statements: the caller may simply ask again.
-    if (first === undefined)
-      throw new AppError('idempotency_key_in_progress', undefined, { retryAfterSeconds: 1 });
-    if (!first.fingerprint.equals(inputs[place]!.idempotency!.fingerprint)) return { kind: 'conflict' };
+    if (!first?.event) throw new AppError('idempotency_key_in_progress', undefined, { retryAfterSeconds: 1 });
     return { kind: 'repeated', event: first.event };
   });
 }

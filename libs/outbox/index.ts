@@ -4,6 +4,7 @@ export { cancelDeleted } from './cancel-deleted.js';
 export { cancelDelivery, type CancelResult } from './cancel-delivery.js';
 export { cancelEvent, type CancelledOfEvent } from './cancel-event.js';
 export { CLAIM_BYTES_MAX, claimDeliveries, type ClaimQuota } from './claim-deliveries.js';
+export { claimIdempotencyKey, type IdempotencyUse, type KeyClaim } from './claim-idempotency-key.js';
 export { circuitLessons, type CircuitLesson } from './circuit-lessons.js';
 export { decideOutcome, type Standing } from './decide-outcome.js';
 export { disableFailing, type DisabledEndpoint } from './disable-failing.js';
@@ -28,6 +29,7 @@ export {
   type ReplicaState,
 } from './keep-replica.js';
 export { measureQueue, type QueueMeasure } from './measure-queue.js';
+export { nameKeyResource } from './name-key-resource.js';
 export { IDEMPOTENCY_KEY_DAYS, purgeIdempotencyKeys } from './purge-idempotency-keys.js';
 export { readSigningSecrets, type LiveSecret } from './read-signing-secrets.js';
 export { recordAttempts, type CircuitChange, type Recorded } from './record-attempts.js';

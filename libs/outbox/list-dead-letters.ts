@@ -1,6 +1,7 @@
 import type { Queryable } from '#runtime';
 import type { DeadReason } from './types.js';
 
+/** Bounds are exclusive at the millisecond that is shown. */
 const LIST_DEAD_LETTERS = `
 select delivery_id, event_id, endpoint_id, reason, attempt_count, died_at, resolved_at,
   to_char(died_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as died_at_text
@@ -9,6 +10,8 @@ where tenant_id = $1
   and ($2::timestamptz is null or (died_at, delivery_id) < ($2, $3::uuid))
   and ($4::uuid is null or endpoint_id = $4)
   and ($5::boolean is null or (resolved_at is not null) = $5)
+  and ($7::timestamptz is null or died_at >= $7 + interval '1 millisecond')
+  and ($8::timestamptz is null or died_at < $8)
 order by died_at desc, delivery_id desc
 limit $6
 `;
@@ -34,6 +37,9 @@ export interface DeadLetterFilter {
   readonly after: DeadLetterPlace | null;
   readonly endpointId: string | null;
   readonly resolved: boolean | null;
+  /** Both bounds are exclusive; without one there is none. */
+  readonly diedAfter?: Date | null;
+  readonly diedBefore?: Date | null;
   readonly limit: number;
 }
 
@@ -63,6 +69,8 @@ export async function listDeadLetters(
       filter.endpointId,
       filter.resolved,
       filter.limit,
+      filter.diedAfter ?? null,
+      filter.diedBefore ?? null,
     ],
   });
   return rows.map((row) => ({

@@ -2,7 +2,10 @@ import type { Queryable } from '#runtime';
 import { SHOWN_STATE, standingJoins } from './delivery-row.js';
 import type { AcceptedEvent, DeliveryState } from './types.js';
 
-/** The events that idempotency keys stand for, with the state of their deliveries as it is now. */
+/**
+ * The events that idempotency keys stand for, with the state of their deliveries as it is now; a key may stand for what is
+ * no event.
+ */
 const READ_ACCEPTED_EVENTS = `
 select asked.place, k.fingerprint, e.id, e.event_type, e.created_at,
   (select coalesce(json_agg(json_build_object('id', d.id, 'endpoint_id', d.endpoint_id,
@@ -12,7 +15,7 @@ select asked.place, k.fingerprint, e.id, e.event_type, e.created_at,
    where d.tenant_id = any($1) and d.tenant_id = e.tenant_id and d.event_id = e.id) as deliveries
 from unnest($2::uuid[], $3::text[], $4::integer[]) as asked (tenant_id, key, place)
 join waybill.idempotency_keys k on k.tenant_id = any($1) and k.tenant_id = asked.tenant_id and k.key = asked.key
-join waybill.events e on e.tenant_id = any($1) and e.tenant_id = k.tenant_id and e.id = k.resource_id
+left join waybill.events e on e.tenant_id = any($1) and e.tenant_id = k.tenant_id and e.id = k.resource_id
 `;
 
 interface KeyUse {
@@ -24,17 +27,18 @@ interface KeyUse {
 interface AcceptedRow {
   place: number;
   fingerprint: Buffer;
-  id: string;
+  /** Null, as all of the event's columns, when another route used the key. */
+  id: string | null;
   event_type: string;
   created_at: Date;
   deliveries: { id: string; endpoint_id: string; state: DeliveryState }[];
 }
 
-/** Gives, by place, the fingerprint under which each key was first used and the event it made. */
+/** Gives, by place, the fingerprint under which each key was first used and the event it made, null if it made none. */
 export async function readAcceptedEvents(
   db: Queryable,
   uses: readonly KeyUse[],
-): Promise<Map<number, { fingerprint: Buffer; event: AcceptedEvent }>> {
+): Promise<Map<number, { fingerprint: Buffer; event: AcceptedEvent | null }>> {
   const { rows } = await db.query<AcceptedRow>({
     text: READ_ACCEPTED_EVENTS,
     values: [
@@ -47,7 +51,8 @@ export async function readAcceptedEvents(
   return new Map(rows.map((row) => [row.place, { fingerprint: row.fingerprint, event: toEvent(row) }]));
 }
 
-function toEvent(row: AcceptedRow): AcceptedEvent {
+function toEvent(row: AcceptedRow): AcceptedEvent | null {
+  if (row.id === null) return null;
   return {
     id: row.id,
     eventType: row.event_type,

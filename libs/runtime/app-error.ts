@@ -1,9 +1,10 @@
+import type { DetailReason } from './detail-reasons.js';
 import { ERRORS, type ErrorCode } from './error-table.js';
 
-/** One place in the request that was refused, and why. */
+/** One place in the request that was refused, and why in a word: the sentence for people is the error's message. */
 export interface ErrorDetail {
   readonly field: string;
-  readonly reason: string;
+  readonly reason: DetailReason;
 }
 
 export interface AppErrorOptions {

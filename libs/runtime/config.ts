@@ -1,5 +1,6 @@
 import { AppError } from './app-error.js';
 import { readEncryptionKeys, type EncryptionKey } from './read-encryption-keys.js';
+import type { Setting } from './settings.js';
 
 /** Everything a Waybill process reads from its environment, checked once at start. */
 export interface Config {
@@ -52,7 +53,7 @@ const DEFAULT_RETRY_SECONDS = [
   24 * HOUR_S,
 ];
 
-type Environment = Readonly<Record<string, string | undefined>>;
+type Environment = Readonly<Partial<Record<Setting, string>>>;
 
 /**
  * Reads the settings of docs/reference/configuration.md. Throws one `invalid_configuration` that lists every
@@ -124,7 +125,7 @@ export function isDatabaseUrl(text: string): boolean {
 }
 
 function reader(env: Environment, faults: string[]) {
-  const decimal = (name: string, fallback: number, min: number, max: number): number => {
+  const decimal = (name: Setting, fallback: number, min: number, max: number): number => {
     const text = env[name];
     if (text === undefined || text === '') return fallback;
     const value = Number(text);
@@ -134,38 +135,38 @@ function reader(env: Environment, faults: string[]) {
   };
   return {
     decimal,
-    integer(name: string, fallback: number, min: number, max: number): number {
+    integer(name: Setting, fallback: number, min: number, max: number): number {
       const value = decimal(name, fallback, min, max);
       if (Number.isInteger(value)) return value;
       faults.push(`${name} must be a whole number, not "${env[name]}"`);
       return fallback;
     },
-    url(name: string): string {
+    url(name: Setting): string {
       const text = env[name] ?? '';
       if (isDatabaseUrl(text)) return text;
       faults.push(`${name} must be a postgresql:// URL${text === '' ? '; it is not set' : ''}`);
       return text;
     },
-    list(name: string): readonly string[] {
+    list(name: Setting): readonly string[] {
       return (env[name] ?? '')
         .split(',')
         .map((entry) => entry.trim())
         .filter((entry) => entry !== '');
     },
-    flag(name: string, fallback: boolean): boolean {
+    flag(name: Setting, fallback: boolean): boolean {
       const text = env[name];
       if (text === undefined || text === '') return fallback;
       if (text === 'true' || text === 'false') return text === 'true';
       faults.push(`${name} must be true or false, not "${text}"`);
       return fallback;
     },
-    oneOf(name: string, fallback: string, values: readonly string[]): string {
+    oneOf(name: Setting, fallback: string, values: readonly string[]): string {
       const text = env[name] || fallback;
       if (values.includes(text)) return text;
       faults.push(`${name} must be one of ${values.join(', ')}, not "${text}"`);
       return fallback;
     },
-    seconds(name: string, fallback: readonly number[]): readonly number[] {
+    seconds(name: Setting, fallback: readonly number[]): readonly number[] {
       const text = env[name];
       const parts =
         text === undefined || text === '' ? fallback.map(String) : text.split(',').map((part) => part.trim());

@@ -13,6 +13,7 @@ export {
 } from './database.js';
 export { openDataSource, type DataSourceOptions } from './data-source.js';
 export { describeSchema } from './describe-schema.js';
+export { DETAIL_REASONS, type DetailReason } from './detail-reasons.js';
 export { ERRORS, type ErrorCode } from './error-table.js';
 export {
   derivedId,
@@ -25,6 +26,7 @@ export {
   type Id,
   type IdKind,
 } from './ids.js';
+export { limitLockWait } from './limit-lock-wait.js';
 export { createLogger, type Logger } from './logger.js';
 export {
   assertSchemaRevision,
@@ -41,6 +43,9 @@ export {
 export { type EncryptionKey } from './read-encryption-keys.js';
 export { findEmbeddedUrl } from './embedded-postgres/find-embedded-url.js';
 export { listen, type Listener, type ListenOptions } from './listen.js';
+export { readSettledUntil } from './read-settled-until.js';
+export { transactionTimeMs } from './transaction-time.js';
+export { unknownSettings, type UnknownSetting } from './settings.js';
 export { isMetricsAllowed } from './metrics-token.js';
 export { VERSION } from './version.js';
 export { nestLogger } from './nest-logger.js';

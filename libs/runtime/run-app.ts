@@ -1,6 +1,7 @@
 import { AppError } from './app-error.js';
 import { isDatabaseUnavailable } from './database.js';
 import { flushLog, type Logger } from './logger.js';
+import { unknownSettings } from './settings.js';
 
 /** How long an ending process waits for whoever reads its log. */
 const FLUSH_MS = 1_000;
@@ -41,6 +42,9 @@ export async function runApp(name: string, logger: Logger, start: () => Promise<
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop(signal));
   if (process.send !== undefined) process.on('disconnect', () => void stop('the parent process is gone'));
 
+  for (const { name: variable, nearest } of unknownSettings(process.env)) {
+    logger.warn({ event: 'setting.unknown', variable, did_you_mean: nearest });
+  }
   try {
     app = await start();
     logger.info({ event: `${name}.ready`, url: app.url });

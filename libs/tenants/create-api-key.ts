@@ -21,11 +21,10 @@ export async function createApiKey(
   assertName(name);
   const unknown = scopes.filter((scope) => !isScope(scope));
   if (scopes.length === 0 || unknown.length > 0) {
-    throw new AppError('validation_failed', 'A key has at least one scope, and known scopes only.', {
-      details: unknown.map((scope) => ({
-        field: 'scopes',
-        reason: `unknown scope ${scope}, not one of ${SCOPES.join(', ')}`,
-      })),
+    const named =
+      unknown.length === 0 ? '' : `: unknown scope ${unknown.join(', ')}, not one of ${SCOPES.join(', ')}`;
+    throw new AppError('validation_failed', `A key has at least one scope, and known scopes only${named}.`, {
+      details: [{ field: 'scopes', reason: scopes.length === 0 ? 'missing' : 'invalid' }],
     });
   }
   const id = newId();

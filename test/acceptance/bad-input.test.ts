@@ -407,6 +407,19 @@ describe('a body', () => {
     if (JSON.stringify(body) !== '{}') expectProblem(patched, status, code);
   });
 
+  it('of which several fields are wrong is told all of them: a word for each, and a sentence for people', async () => {
+    const answer = await stage.client.post('/v1/endpoints', { description: 1, status: 'off' });
+    const { detail, details } = expectProblem(answer, 422, 'validation_failed');
+    expect(details).toEqual([
+      { field: 'url', reason: 'missing' },
+      { field: 'description', reason: 'invalid' },
+      { field: 'status', reason: 'invalid' },
+    ]);
+    expect(detail).toBe(
+      'url must be a string; description must be a string; status must be one of enabled, paused, disabled.',
+    );
+  });
+
   it.each<[string, string[], number, string]>([
     ['text/plain', ['content-type: text/plain'], 415, 'unsupported_content_type'],
     ['no type', [], 415, 'unsupported_content_type'],
@@ -509,6 +522,7 @@ describe('[row 90] the query of a list', () => {
     expectProblem(await stage.client.get(`${path}?limit=1&limit=2`), 422, 'invalid_limit');
     const forged = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
     const uuid = '01890000-0000-7000-8000-000000000000';
+    const { tenantId } = stage.tenant;
     for (const cursor of [
       '',
       'x',
@@ -526,6 +540,17 @@ describe('[row 90] the query of a list', () => {
       forged([path.slice(4), uuid, uuid, uuid]),
       forged([path.slice(4), '9999-99-99T00:00:00Z', uuid]),
       `${forged([path.slice(4), uuid])}!`,
+      'a'.repeat(10_240),
+      forged([path.slice(4), tenantId]),
+      forged([path.slice(4), tenantId, `${uuid}'`, uuid]),
+      forged([path.slice(4), tenantId, '9999-99-99T00:00:00Z', uuid]),
+      `${forged([path.slice(4), tenantId, uuid])}!`,
+      ...LISTS.filter((other) => other !== path).flatMap((other) => [
+        forged([other.slice(4), tenantId, uuid]),
+        forged([other.slice(4), tenantId, uuid, uuid]),
+        forged([other.slice(4), tenantId, '2026-01-01T00:00:00Z', uuid]),
+      ]),
+      forged([path.slice(4), uuid, uuid]),
     ])
       expectProblem(await stage.client.get(`${path}?cursor=${cursor}`), 422, 'invalid_cursor');
   });
@@ -568,6 +593,13 @@ describe('[row 90] the query of a list', () => {
     ['/v1/dead-letters?resolved=yes', 422, 'validation_failed'],
     ['/v1/dead-letters?resolved=1', 422, 'validation_failed'],
     [`/v1/dead-letters?endpoint_id=evt_${NOBODY}`, 400, 'invalid_id'],
+    ['/v1/dead-letters?died_after=2026-01-01', 422, 'validation_failed'],
+    ['/v1/dead-letters?died_before=', 422, 'validation_failed'],
+    [
+      '/v1/dead-letters?died_after=2026-01-01T00:00:00Z&died_after=2026-01-01T00:00:00Z',
+      422,
+      'validation_failed',
+    ],
   ])('%s is refused', async (path, status, code) => {
     expectProblem(await stage.client.get(path), status, code);
   });

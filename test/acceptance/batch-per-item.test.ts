@@ -95,7 +95,7 @@ describe('a batch taken item by item', () => {
       status: 409,
       details: [{ field: 'events[9].idempotency_key', reason: 'conflict' }],
     });
-    expect(data[3]!.problem?.details).toEqual([{ field: 'events[3].payload', reason: 'validation_failed' }]);
+    expect(data[3]!.problem?.details).toEqual([{ field: 'events[3].payload', reason: 'missing' }]);
     expect(data[10]!.event!.id).toBe(first.body.data[0]!.event!.id);
     expect(data[12]!.event!.id).toBe(data[11]!.event!.id);
     expect(data[15]!.event!.deliveries).toHaveLength(1);
@@ -133,7 +133,7 @@ describe('a batch taken item by item', () => {
     const [, counts] = await added(async () => {
       for (const mode of ['both', '', 'PER_ITEM', 1, true, {}, ['per_item']]) {
         const { details } = expectProblem(await post([event(1)], mode), 422, 'validation_failed');
-        expect(details).toEqual([{ field: 'mode', reason: 'validation_failed' }]);
+        expect(details).toEqual([{ field: 'mode', reason: 'invalid' }]);
       }
       expectProblem(await post([]), 422, 'validation_failed');
       expectProblem(await post('null'), 422, 'validation_failed');

@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import type { ApiResponse } from '../support/api-client.js';
 import { ApiStage } from '../support/api-stage.js';
 import { expectProblem } from '../support/expect-problem.js';
+import { createTenantWithKey } from '../support/tenant.js';
 
 interface Row {
   readonly id?: string;
@@ -92,31 +93,51 @@ it('[row 90] shows no row twice while others are added in front', async () => {
   expect(new Set(all).size).toBe(all.length);
 });
 
-it('[row 91] takes both bounds as exclusive, refuses an impossible range, and gives an empty page for no match', async () => {
-  const { body } = await stage.client.get<Page>('/v1/events?event_type=odd.one&limit=1');
-  const at = body.data[0]!.created_at!;
-  const shifted = (ms: number): string => new Date(Date.parse(at) + ms).toISOString();
-  const count = async (path: string, query: string): Promise<number> =>
-    (await readAll(`${path}?${query}`, 100)).flat().length;
-  for (const [path, filter] of [
-    ['/v1/events', 'event_type=odd.one&'],
-    ['/v1/deliveries', 'state=dead&'],
-  ] as const) {
+it('[row 90] takes no cursor of another list, of another tenant, or cut short', async () => {
+  const lists = ['/v1/events', '/v1/deliveries', '/v1/dead-letters', '/v1/endpoints'];
+  const stranger = stage.clientOf(stage.api, (await createTenantWithKey(stage.database.url)).key);
+  for (const path of lists) {
+    const { next_cursor: cursor } = (await stage.client.get<Page>(`${path}?limit=1`)).body;
+    for (const other of lists.filter((list) => list !== path))
+      expectProblem(await stage.client.get(`${other}?cursor=${cursor}`), 422, 'invalid_cursor');
+    expectProblem(await stranger.get(`${path}?cursor=${cursor}`), 422, 'invalid_cursor');
+    for (let length = 1; length < cursor!.length; length += 5)
+      expectProblem(
+        await stage.client.get(`${path}?cursor=${cursor!.slice(0, length)}`),
+        422,
+        'invalid_cursor',
+      );
+    expect((await stage.client.get(`${path}?cursor=${cursor}`)).status).toBe(200);
+  }
+});
+
+it.each([
+  ['/v1/events', 'created', 'created_at', 'event_type=odd.one&'],
+  ['/v1/deliveries', 'created', 'created_at', 'state=dead&'],
+  ['/v1/dead-letters', 'died', 'died_at', ''],
+] as const)(
+  '[row 91] %s takes both bounds as exclusive, refuses an impossible range, and gives an empty page for no match',
+  async (path, name, field, filter) => {
+    const [after, before] = [`${name}_after`, `${name}_before`];
+    const query = path === '/v1/events' ? `?${filter}limit=1` : '?limit=1';
+    const at = (await stage.client.get<Page>(path + query)).body.data[0]![field]!;
+    const shifted = (ms: number): string => new Date(Date.parse(at) + ms).toISOString();
+    const count = async (bounds: string): Promise<number> =>
+      (await readAll(`${path}?${filter}${bounds}`, 100)).flat().length;
     const all = path === '/v1/events' ? ROWS / 2 : ROWS;
-    const around = `${filter}created_after=${shifted(-1)}&created_before=${shifted(1)}`;
-    expect(await count(path, around)).toBe(all);
-    expect(await count(path, `${filter}created_after=${at}`)).toBe(0);
-    expect(await count(path, `${filter}created_before=${at}`)).toBe(0);
-    for (const [after, before] of [
+    expect(await count(`${after}=${shifted(-1)}&${before}=${shifted(1)}`)).toBe(all);
+    expect(await count(`${after}=${at}`)).toBe(0);
+    expect(await count(`${before}=${at}`)).toBe(0);
+    for (const [from, to] of [
       [at, at],
       [shifted(1), at],
     ])
       expectProblem(
-        await stage.client.get(`${path}?created_after=${after}&created_before=${before}`),
+        await stage.client.get(`${path}?${after}=${from}&${before}=${to}`),
         422,
         'validation_failed',
       );
-    const empty = await stage.client.get(`${path}?created_before=1999-01-01T00:00:00Z`);
+    const empty = await stage.client.get(`${path}?${before}=1999-01-01T00:00:00Z`);
     expect(empty).toMatchObject({ status: 200, body: { data: [], next_cursor: null } });
-  }
-});
+  },
+);

@@ -237,6 +237,22 @@ describe('the two processes', () => {
   });
 });
 
+describe('a setting that is misspelt', () => {
+  it('is named in the log of either process with the one that was meant, and by the doctor', async () => {
+    await open();
+    const { databaseUrl } = platform;
+    const env = { WAYBILL_CONCURENCY: '1', WAYBILL_SERVICE_HOST: '10.0.0.1' };
+    for (const app of [await platform.bootApi(env), await platform.bootDispatcher(env)]) {
+      const warned = app.logs().filter((line) => line['event'] === 'setting.unknown');
+      expect(warned).toEqual([
+        expect.objectContaining({ variable: 'WAYBILL_CONCURENCY', did_you_mean: 'WAYBILL_CONCURRENCY' }),
+      ]);
+    }
+    const { stdout } = await runCli(['doctor'], { DATABASE_URL: databaseUrl, ...env });
+    expect(stdout).toContain('WAYBILL_CONCURENCY is no setting; did you mean WAYBILL_CONCURRENCY?');
+  });
+});
+
 /** What an app said before it ended with exit code 1. */
 async function refused(boot: Promise<unknown>): Promise<string> {
   const error: unknown = await boot.catch((reason: unknown) => reason);

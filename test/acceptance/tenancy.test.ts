@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 
 import type { ApiClient, ApiResponse } from '../support/api-client.js';
 import { ApiStage, type CreatedEndpoint, QUICK_ATTEMPTS } from '../support/api-stage.js';
+import { expectProblem } from '../support/expect-problem.js';
 import { expectTerminal } from '../support/expect-terminal.js';
 import { startReceiver } from '../support/receiver.js';
 import { rowCounts, tenantRows } from '../support/row-counts.js';
@@ -226,7 +227,14 @@ it.each(['/v1/events', '/v1/deliveries', '/v1/dead-letters', '/v1/endpoints'])(
     const extra = path === '/v1/endpoints' ? await stage.addEndpoint({}, b.client) : null;
     const { next_cursor: cursor } = (await b.client.get<Page>(`${path}?limit=1`)).body;
     expect(cursor).toEqual(expect.any(String));
-    const seen = await stage.client.get<Page>(`${path}?limit=100&cursor=${cursor}`);
+    expectProblem(await stage.client.get(`${path}?limit=100&cursor=${cursor}`), 422, 'invalid_cursor');
+    // Nor does one that A has made its own by hand.
+    const parts = JSON.parse(Buffer.from(cursor!, 'base64url').toString()) as string[];
+    const forged = Buffer.from(
+      JSON.stringify(parts.map((part) => (part === b.tenant.tenantId ? stage.tenant.tenantId : part))),
+    ).toString('base64url');
+    expect(forged).not.toBe(cursor);
+    const seen = await stage.client.get<Page>(`${path}?limit=100&cursor=${forged}`);
     expect(seen.status).toBe(200);
     expect(idsOf(seen).filter((id) => !listed.has(id))).toEqual([]);
     if (extra !== null) await b.client.delete(`/v1/endpoints/${extra.id}`);

@@ -8,6 +8,7 @@ import {
   cancelDelivery,
   cancelEvent,
   claimDeliveries,
+  claimIdempotencyKey,
   countPartitionDays,
   countQueueBlocks,
   createHints,
@@ -27,6 +28,7 @@ import {
   listEvents,
   measureQueue,
   measureReplicas,
+  nameKeyResource,
   NIL_UUID,
   purgeIdempotencyKeys,
   readDeadLetter,
@@ -167,14 +169,18 @@ async function change(
   const [own] = await acceptEvents(db, [eventOf(tenantId, 'own', 'waybill.test')], options);
   if (own?.kind !== 'accepted') throw new Error('the second event was not accepted');
   const target = { eventId: own.event.id, endpointId };
+  const use = { key: 'created', fingerprint: Buffer.alloc(32) };
+  const claims = [await claimIdempotencyKey(db, tenantId, use), await claimIdempotencyKey(db, tenantId, use)];
+  await nameKeyResource(db, tenantId, use.key, endpointId);
   const kinds = [
+    ...claims.map(({ kind }) => kind),
     (await cancelDelivery(db, tenantId, deliveryId)).kind,
     (await cancelDelivery(db, tenantId, deliveryId)).kind,
     (await addDelivery(db, tenantId, target, options)).kind,
     (await addDelivery(db, tenantId, target, options)).kind,
     (await cancelEvent(db, tenantId, own.event.id))?.map(({ result }) => result).join(' and '),
   ];
-  const expected = ['cancelled', 'not_cancellable', 'added', 'exists', 'cancelled'];
+  const expected = ['claimed', 'repeated', 'cancelled', 'not_cancellable', 'added', 'exists', 'cancelled'];
   if (kinds.join() !== expected.join()) throw new Error(`expected ${expected.join()}, got ${kinds.join()}`);
 }
 

@@ -26,13 +26,20 @@ const MEMBERS = ['type', 'title', 'status', 'detail', 'code', 'request_id', 'det
 const INSIDES =
   /waybill\.(?!endpoint\.|delivery\.)[a-z_]+\b|\b(?:select|insert into|update|delete from) [a-z]|node_modules|node:internal|\/(?:src|dist|libs|apps)\/|\.(?:js|ts):\d|\n\s+at |(?:Type|Syntax|Range|Reference)Error|SQLSTATE|relation "|column "/;
 
+const REFERENCE = readFileSync(new URL('../../docs/reference/errors.md', import.meta.url), 'utf8');
+
 const LISTED = new Map(
-  [
-    ...readFileSync(new URL('../../docs/reference/errors.md', import.meta.url), 'utf8').matchAll(
-      /^\| `(\w+)` +\| (\d+) +\|/gm,
-    ),
-  ].map((line) => [line[1]!, Number(line[2])]),
+  [...REFERENCE.matchAll(/^\| `(\w+)` +\| (\d+) +\|/gm)].map((line) => [line[1]!, Number(line[2])]),
 );
+
+const REASONS = new Set(
+  [...REFERENCE.split('## Reasons')[1]!.matchAll(/^\| (`.+?) +\|/gm)].flatMap((line) =>
+    line[1]!.split(', ').map((word) => word.replaceAll('`', '')),
+  ),
+);
+
+/** A word that the reference lists, or the delivery that stands in the way. */
+const isReason = (reason: string): boolean => REASONS.has(reason) || /^dlv_[0-9a-f]{32}$/.test(reason);
 
 /**
  * Row 89's envelope: problem+json with a code that the reference lists under this status, the request's id, and
@@ -56,6 +63,7 @@ export function expectAnyProblem(answer: Answer): ProblemBody {
   expect(Object.keys(body).filter((name) => !MEMBERS.includes(name))).toEqual([]);
   expect([typeof body.title, typeof body.detail]).toEqual(['string', 'string']);
   expect(body.request_id).toBe(answer.headers['x-request-id']);
+  for (const { reason } of body.details ?? []) expect(reason).toSatisfy(isReason);
   expect(answer.text).not.toMatch(INSIDES);
   if (answer.status === 401) expect(answer.headers['www-authenticate']).toMatch(/^Bearer/);
   if (answer.status === 503) expect(Number(answer.headers['retry-after'])).toBeGreaterThanOrEqual(1);

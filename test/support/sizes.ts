@@ -20,6 +20,8 @@ export const SIZES = {
   /** H15: rounds of six migrating processes. H20: rounds of fifty requests with one key. */
   migrationRounds: pick(2, 20),
   idempotencyRounds: pick(5, 200),
+  /** H20 on each route that creates. */
+  creationRounds: pick(2, 50),
   /** Producers killed in the middle of their transaction. */
   producerKills: pick(20, 1_000),
   fuzzRequests: pick(500, 20_000),

@@ -3,16 +3,11 @@ import type { EgressPolicy } from '#egress';
 import type { Hints } from '#outbox';
 import type { Config, Logger } from '#runtime';
 import type { Keyring } from '#secrets';
-import type { TenantTransaction } from '#tenants';
+import type { CreateOnce } from './creation/create-once.js';
+import type { InTenant } from './in-tenant.js';
 import type { Lifecycle } from './lifecycle.js';
 import type { Metrics } from './metrics/create-metrics.js';
 import type { Intake } from './publish/intake.js';
-
-/** Runs the database's part of a request in one transaction that sees the rows of one tenant only. */
-export type InTenant = <Result>(
-  tenantId: string,
-  run: (tx: TenantTransaction) => Promise<Result>,
-) => Promise<Result>;
 
 /** What the controllers work with; made once in main, and closed there. */
 export class ApiContext {
@@ -25,6 +20,10 @@ export class ApiContext {
     readonly inTenant: InTenant,
     /** Seals secrets as they are stored; the api never opens one. */
     readonly keyring: Keyring,
+    /** What POST routes create for a tenant: once under an idempotency key. */
+    readonly createOnce: CreateOnce,
+    /** Up to when lists are complete for good, as of half a second ago at most: a bound that was true once stays so. */
+    readonly settledUntil: () => Promise<Date | null>,
     /** What is nobody's, or for the platform's operator: readiness, gauges, hints. */
     readonly platformPool: pg.Pool,
     readonly egressPolicy: EgressPolicy,

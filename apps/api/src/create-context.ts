@@ -1,13 +1,19 @@
 import { parseEgressPolicy } from '#egress';
 import { Endpoint, EndpointSecret, Subscription } from '#endpoints';
 import { createHints } from '#outbox';
-import { createPool, openDataSource, type Config, type Logger } from '#runtime';
+import { createPool, openDataSource, readSettledUntil, type Config, type Logger } from '#runtime';
 import type { Keyring } from '#secrets';
 import { ApiKey, Tenant, withTenant } from '#tenants';
 import { ApiContext } from './api-context.js';
+import { openCreateOnce } from './creation/create-once.js';
+import { remember } from './http/remember.js';
+import type { InTenant } from './in-tenant.js';
 import { Lifecycle } from './lifecycle.js';
 import { createMetrics } from './metrics/create-metrics.js';
 import { Intake } from './publish/intake.js';
+
+/** Asking takes a transaction of its own, of a millisecond: not one a page. */
+const SETTLED_AGE_MS = 500;
 
 /** Opens the pools and gives what the controllers work with; `close` waits for hints and ends the pools. */
 export async function createContext(
@@ -39,6 +45,7 @@ export async function createContext(
     applicationName: 'waybill-api',
     max: 12,
   });
+  const inTenant: InTenant = (tenantId, run) => withTenant(source, tenantId, run);
   const hints = createHints(platformPool, (error) =>
     logger.warn({ event: 'hint.failed', message: String(error) }),
   );
@@ -48,8 +55,10 @@ export async function createContext(
     config,
     logger,
     intake,
-    (tenantId, run) => withTenant(source, tenantId, run),
+    inTenant,
     keyring,
+    openCreateOnce(inTenant),
+    remember(SETTLED_AGE_MS, () => readSettledUntil(platformPool)),
     platformPool,
     egressPolicy,
     hints,

@@ -6,6 +6,7 @@ import {
   readConfig,
   type EncryptionKey,
   RECORD_MARGIN_MS,
+  unknownSettings,
   type Queryable,
 } from '#runtime';
 import { openPool } from './with-source.js';
@@ -72,7 +73,12 @@ async function ask(check: Finding['check'], question: () => Promise<Finding>): P
 function examineConfig(env: Environment): Finding {
   try {
     readConfig(env);
-    return { check: 'config', status: 'ok', message: 'every setting is acceptable' };
+    const unknown = unknownSettings(env).map(
+      ({ name, nearest }) => `${name} is no setting${nearest === null ? '' : `; did you mean ${nearest}?`}`,
+    );
+    return unknown.length === 0
+      ? { check: 'config', status: 'ok', message: 'every setting is acceptable' }
+      : { check: 'config', status: 'warn', message: unknown.join('; ') };
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     return { check: 'config', status: 'fail', message: error.message };

@@ -27,10 +27,7 @@ export function isHelp(error: unknown): boolean {
 }
 
 function describe(error: unknown): { code: string; message: string } {
-  if (error instanceof AppError) {
-    const details = error.details.map(({ field, reason }) => ` ${field}: ${reason}.`).join('');
-    return { code: error.code, message: error.message + details };
-  }
+  if (error instanceof AppError) return { code: error.code, message: error.message };
   const message = error instanceof Error ? error.message : String(error);
   if (error instanceof CommanderError)
     return { code: 'invalid_usage', message: message.replace(/^error: /, '') };

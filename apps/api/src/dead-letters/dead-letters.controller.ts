@@ -5,7 +5,9 @@ import type { KeyHolder } from '#tenants';
 import { ApiContext } from '../api-context.js';
 import { CurrentKey, RequireScope } from '../auth/require-scope.js';
 import { Operation } from '../http/operation.js';
+import { betweenTimes } from '../http/between-times.js';
 import { readPage, toPage } from '../http/page.js';
+import { settledList } from '../http/settled-list.js';
 import { deadLetterView } from './dead-letter-view.js';
 import { ListDeadLettersDto } from './list-dead-letters.dto.js';
 
@@ -20,15 +22,23 @@ export class DeadLettersController {
   @Get()
   @RequireScope('deliveries:read')
   async list(@CurrentKey() key: KeyHolder, @Query() query: ListDeadLettersDto) {
-    const page = readPage<[string, string]>(LIST, ['time', 'uuid'], query);
+    const list = { name: LIST, tenantId: key.tenantId };
+    const page = readPage<[string, string]>(list, ['time', 'uuid'], query);
+    const died = betweenTimes('died', query);
     const filter = {
       after: page.after && { diedAt: page.after[0], deliveryId: page.after[1] },
       endpointId: query.endpoint_id === undefined ? null : parseId('endpoint', query.endpoint_id),
       resolved: query.resolved === undefined ? null : query.resolved === 'true',
+      diedAfter: died.after,
+      diedBefore: died.before,
       limit: page.limit + 1,
     };
-    const rows = await this.context.inTenant(key.tenantId, (tx) => listDeadLetters(tx, key.tenantId, filter));
-    return toPage(LIST, rows, page.limit, ({ place }) => [place.diedAt, place.deliveryId], deadLetterView);
+    return settledList(this.context, async () => {
+      const rows = await this.context.inTenant(key.tenantId, (tx) =>
+        listDeadLetters(tx, key.tenantId, filter),
+      );
+      return toPage(list, rows, page.limit, ({ place }) => [place.diedAt, place.deliveryId], deadLetterView);
+    });
   }
 
   @Operation({ id: 'readDeadLetter', summary: 'Read a dead letter' })

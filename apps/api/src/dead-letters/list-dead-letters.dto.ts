@@ -15,4 +15,12 @@ export class ListDeadLettersDto {
   @IsOptional()
   @IsIn(['true', 'false'])
   resolved?: 'true' | 'false';
+
+  @IsOptional()
+  @IsString()
+  died_after?: string;
+
+  @IsOptional()
+  @IsString()
+  died_before?: string;
 }

@@ -8,14 +8,18 @@ import {
   readStanding,
   replayDelivery,
   type DeliveryState,
+  type ReplayResult,
 } from '#outbox';
 import { AppError, formatId, parseId } from '#runtime';
 import type { KeyHolder } from '#tenants';
 import { ApiContext } from '../api-context.js';
 import { CurrentKey, RequireScope } from '../auth/require-scope.js';
-import { createdBetween } from '../http/created-between.js';
+import { CreatesNothing, FromCreation } from '../creation/creation.js';
+import type { Creation } from '../creation/creation.js';
+import { createdBetween } from '../http/between-times.js';
 import { Operation } from '../http/operation.js';
 import { readPage, toPage } from '../http/page.js';
+import { settledList } from '../http/settled-list.js';
 import { attemptView, deliveryView } from './delivery-view.js';
 import { explanationView } from './explanation-view.js';
 import { ListDeliveriesDto } from './list-deliveries.dto.js';
@@ -36,7 +40,8 @@ export class DeliveriesController {
   @Get()
   @RequireScope('deliveries:read')
   async list(@CurrentKey() key: KeyHolder, @Query() query: ListDeliveriesDto) {
-    const page = readPage<[string, string]>(LIST, ['uuid', 'uuid'], query);
+    const list = { name: LIST, tenantId: key.tenantId };
+    const page = readPage<[string, string]>(list, ['uuid', 'uuid'], query);
     const filter = {
       after: page.after && { eventId: page.after[0], endpointId: page.after[1] },
       endpointId: query.endpoint_id === undefined ? null : parseId('endpoint', query.endpoint_id),
@@ -45,8 +50,12 @@ export class DeliveriesController {
       ...createdBetween(query),
       limit: page.limit + 1,
     };
-    const rows = await this.context.inTenant(key.tenantId, (tx) => listDeliveries(tx, key.tenantId, filter));
-    return toPage(LIST, rows, page.limit, (row) => [row.eventId, row.endpointId], deliveryView);
+    return settledList(this.context, async () => {
+      const rows = await this.context.inTenant(key.tenantId, (tx) =>
+        listDeliveries(tx, key.tenantId, filter),
+      );
+      return toPage(list, rows, page.limit, (row) => [row.eventId, row.endpointId], deliveryView);
+    });
   }
 
   @Operation({ id: 'readDelivery', summary: 'Read a delivery with its attempts' })
@@ -73,6 +82,7 @@ export class DeliveriesController {
   @Operation({ id: 'cancelDelivery', summary: 'Cancel a delivery that waits for an attempt' })
   @Post(':id/cancel')
   @HttpCode(200)
+  @CreatesNothing('of two cancels the second finds it cancelled and is refused')
   @RequireScope('deliveries:write')
   async cancel(@CurrentKey() key: KeyHolder, @Param('id') id: string, @Req() request: Request) {
     const { inTenant, logger } = this.context;
@@ -105,34 +115,41 @@ export class DeliveriesController {
   @Post(':id/replay')
   @HttpCode(202)
   @RequireScope('deliveries:write')
-  async replay(@CurrentKey() key: KeyHolder, @Param('id') id: string, @Req() request: Request) {
-    const { inTenant, config, hints, logger } = this.context;
+  async replay(
+    @CurrentKey() key: KeyHolder,
+    @Param('id') id: string,
+    @FromCreation() creation: Creation,
+    @Req() request: Request,
+  ) {
+    const { createOnce, config, hints, logger } = this.context;
     const deliveryId = parseId('delivery', id);
     await refuseBody(request);
-    const result = await inTenant(key.tenantId, (tx) =>
-      replayDelivery(tx, key.tenantId, deliveryId, { apiKeyId: key.keyId, maxAgeMs: config.maxAgeMs }),
-    );
-    if (result.kind === 'not_found') throw new AppError('delivery_not_found');
-    if (result.kind === 'endpoint_deleted') throw new AppError('endpoint_deleted');
-    if (result.kind === 'not_replayable') {
-      throw new AppError(
-        'delivery_not_replayable',
-        `The delivery is ${result.state}; only a finished one can be replayed.${sendNow(result.state)}`,
-        {
-          details: [{ field: 'state', reason: result.state }],
-        },
-      );
-    }
-    hints.notify([{ tenantId: key.tenantId, endpointId: result.endpointId }]);
-    const replayId = formatId('replay', result.replayId);
-    logger.info({
-      event: 'delivery.replayed',
-      replay_id: replayId,
-      delivery_id: id,
-      tenant_id: formatId('tenant', key.tenantId),
-      api_key_id: formatId('api_key', key.keyId),
+    const { made, repeated } = await createOnce<AskedReplay>(key.tenantId, creation, {
+      async create(tx) {
+        const options = { apiKeyId: key.keyId, maxAgeMs: config.maxAgeMs };
+        const result = await replayDelivery(tx, key.tenantId, deliveryId, options);
+        if (result.kind !== 'replayed') throw refusalOf(result);
+        return { ...result, state: 'pending' };
+      },
+      idOf: ({ replayId }) => replayId,
+      async read(tx, replayId) {
+        const delivery = await readDelivery(tx, key.tenantId, deliveryId);
+        if (delivery === null) throw new AppError('delivery_not_found');
+        return { replayId, endpointId: delivery.endpointId, state: delivery.state };
+      },
     });
-    return { id: replayId, delivery_id: id, state: 'pending' };
+    const replayId = formatId('replay', made.replayId);
+    if (!repeated) {
+      hints.notify([{ tenantId: key.tenantId, endpointId: made.endpointId }]);
+      logger.info({
+        event: 'delivery.replayed',
+        replay_id: replayId,
+        delivery_id: id,
+        tenant_id: formatId('tenant', key.tenantId),
+        api_key_id: formatId('api_key', key.keyId),
+      });
+    }
+    return { id: replayId, delivery_id: id, state: made.state };
   }
 
   private async show(key: KeyHolder, deliveryId: string) {
@@ -145,6 +162,23 @@ export class DeliveriesController {
       attempts: delivery.attempts.map((attempt) => attemptView(delivery.id, attempt)),
     };
   }
+}
+
+/** A replay that was asked for, and the state of its delivery. */
+interface AskedReplay {
+  readonly replayId: string;
+  readonly endpointId: string;
+  readonly state: DeliveryState;
+}
+
+function refusalOf(result: Exclude<ReplayResult, { kind: 'replayed' }>): AppError {
+  if (result.kind === 'not_found') return new AppError('delivery_not_found');
+  if (result.kind === 'endpoint_deleted') return new AppError('endpoint_deleted');
+  return new AppError(
+    'delivery_not_replayable',
+    `The delivery is ${result.state}; only a finished one can be replayed.${sendNow(result.state)}`,
+    { details: [{ field: 'state', reason: result.state }] },
+  );
 }
 
 function sendNow(state: DeliveryState): string {

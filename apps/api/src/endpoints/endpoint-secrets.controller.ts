@@ -1,13 +1,16 @@
 import { Body, Controller, Delete, Get, Headers, HttpCode, Param, Post, Query, Res } from '@nestjs/common';
 import type { Response } from 'express';
-import { listSecrets, revokeSecret, rotateSecret } from '#endpoints';
+import { listSecrets, readSecret, revokeSecret, rotateSecret, type ChangedSecret } from '#endpoints';
 import { parseId } from '#runtime';
 import type { KeyHolder } from '#tenants';
 import { ApiContext } from '../api-context.js';
 import { CurrentKey, RequireScope } from '../auth/require-scope.js';
+import { FromCreation } from '../creation/creation.js';
+import type { Creation } from '../creation/creation.js';
 import { etagOf, expectationOf } from '../http/if-match.js';
 import { JsonBody } from '../http/json-body.interceptor.js';
 import { readPage, toPage } from '../http/page.js';
+import { settledList } from '../http/settled-list.js';
 import { CreateSecretDto } from './create-secret.dto.js';
 import { ListSecretsDto } from './list-secrets.dto.js';
 import { secretView } from './secret-view.js';
@@ -28,13 +31,16 @@ export class EndpointSecretsController {
     @Res({ passthrough: true }) response: Response,
   ) {
     const endpointId = parseId('endpoint', id);
-    const page = readPage<[string]>(LIST, ['uuid'], query);
+    const list = { name: LIST, tenantId: key.tenantId };
+    const page = readPage<[string]>(list, ['uuid'], query);
     const filter = { limit: page.limit + 1, afterId: page.after?.[0] ?? null };
-    const { secrets, endpointVersion } = await this.context.inTenant(key.tenantId, (tx) =>
-      listSecrets(tx, key.tenantId, endpointId, filter),
-    );
-    response.setHeader('etag', etagOf(endpointVersion));
-    return toPage(LIST, secrets, page.limit, (secret) => [secret.id], secretView);
+    return settledList(this.context, async () => {
+      const { secrets, endpointVersion } = await this.context.inTenant(key.tenantId, (tx) =>
+        listSecrets(tx, key.tenantId, endpointId, filter),
+      );
+      response.setHeader('etag', etagOf(endpointVersion));
+      return toPage(list, secrets, page.limit, (secret) => [secret.id], secretView);
+    });
   }
 
   @Post(':id/secrets')
@@ -44,14 +50,21 @@ export class EndpointSecretsController {
     @CurrentKey() key: KeyHolder,
     @Param('id') id: string,
     @Headers('if-match') ifMatch: string | undefined,
+    @FromCreation() creation: Creation,
     @Body() body: CreateSecretDto,
     @Res({ passthrough: true }) response: Response,
   ) {
     const endpointId = parseId('endpoint', id);
     const input = { secret: body.secret, overlapSeconds: body.overlap_seconds };
     const options = { keyring: this.context.keyring, expects: expectationOf(ifMatch) };
-    const made = await this.context.inTenant(key.tenantId, (tx) =>
-      rotateSecret(tx, key.tenantId, endpointId, input, options),
+    const { made } = await this.context.createOnce<ChangedSecret & { secret?: string }>(
+      key.tenantId,
+      creation,
+      {
+        create: (tx) => rotateSecret(tx, key.tenantId, endpointId, input, options),
+        idOf: ({ shown }) => shown.id,
+        read: (tx, secretId) => readSecret(tx, key.tenantId, { endpointId, secretId }),
+      },
     );
     response.setHeader('etag', etagOf(made.endpointVersion));
     return { ...secretView(made.shown), secret: made.secret };

@@ -20,15 +20,19 @@ import {
   readCircuit,
   readDeliveryPolicy,
   updateEndpoint,
+  type SubscribedEndpoint,
 } from '#endpoints';
 import { formatId, parseId } from '#runtime';
 import type { KeyHolder } from '#tenants';
 import { ApiContext } from '../api-context.js';
 import { CurrentKey, RequireScope } from '../auth/require-scope.js';
+import { FromCreation } from '../creation/creation.js';
+import type { Creation } from '../creation/creation.js';
 import { etagOf, expectationOf } from '../http/if-match.js';
 import { JsonBody } from '../http/json-body.interceptor.js';
 import { Operation } from '../http/operation.js';
 import { readPage, toPage } from '../http/page.js';
+import { settledList } from '../http/settled-list.js';
 import { circuitStateView } from './circuit-state-view.js';
 import { CreateEndpointDto } from './create-endpoint.dto.js';
 import { endpointView } from './endpoint-view.js';
@@ -53,10 +57,11 @@ export class EndpointsController {
   @JsonBody('object')
   async create(
     @CurrentKey() key: KeyHolder,
+    @FromCreation() creation: Creation,
     @Body() body: CreateEndpointDto,
     @Res({ passthrough: true }) response: Response,
   ) {
-    const { config, inTenant, egressPolicy, keyring } = this.context;
+    const { config, createOnce, egressPolicy, keyring } = this.context;
     const input = {
       url: body.url,
       description: body.description,
@@ -65,9 +70,16 @@ export class EndpointsController {
       secret: body.secret,
       delivery: readDeliveryPolicy(body, config),
     };
-    const { endpoint, secret } = await inTenant(key.tenantId, (tx) =>
-      createEndpoint(tx, key.tenantId, input, egressPolicy, keyring),
+    const { made } = await createOnce<{ endpoint: SubscribedEndpoint; secret?: string }>(
+      key.tenantId,
+      creation,
+      {
+        create: (tx) => createEndpoint(tx, key.tenantId, input, egressPolicy, keyring),
+        idOf: ({ endpoint }) => endpoint.endpoint.id,
+        read: async (tx, id) => ({ endpoint: await findEndpoint(tx, key.tenantId, id) }),
+      },
     );
+    const { endpoint, secret } = made;
     response.setHeader('location', `/v1/endpoints/${formatId('endpoint', endpoint.endpoint.id)}`);
     response.setHeader('etag', etagOf(endpoint.endpoint.version));
     return { ...endpointView(endpoint), secret };
@@ -77,10 +89,13 @@ export class EndpointsController {
   @Get()
   @RequireScope('endpoints:read')
   async list(@CurrentKey() key: KeyHolder, @Query() query: ListEndpointsDto) {
-    const page = readPage<[string]>(LIST, ['uuid'], query);
+    const list = { name: LIST, tenantId: key.tenantId };
+    const page = readPage<[string]>(list, ['uuid'], query);
     const filter = { limit: page.limit + 1, afterId: page.after?.[0] ?? null };
-    const rows = await this.context.inTenant(key.tenantId, (tx) => listEndpoints(tx, key.tenantId, filter));
-    return toPage(LIST, rows, page.limit, ({ endpoint }) => [endpoint.id], endpointView);
+    return settledList(this.context, async () => {
+      const rows = await this.context.inTenant(key.tenantId, (tx) => listEndpoints(tx, key.tenantId, filter));
+      return toPage(list, rows, page.limit, ({ endpoint }) => [endpoint.id], endpointView);
+    });
   }
 
   @Operation({ id: 'readEndpoint', summary: 'Read an endpoint with the state of its circuit' })

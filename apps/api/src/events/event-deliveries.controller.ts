@@ -1,10 +1,12 @@
 import { Body, Controller, HttpCode, Param, Post, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import { addDelivery, cancelEvent, readDelivery, type AddResult } from '#outbox';
+import { addDelivery, cancelEvent, readDelivery, type AddResult, type DeliveryView } from '#outbox';
 import { AppError, formatId, parseId } from '#runtime';
-import type { KeyHolder } from '#tenants';
+import type { KeyHolder, TenantTransaction } from '#tenants';
 import { ApiContext } from '../api-context.js';
 import { CurrentKey, RequireScope } from '../auth/require-scope.js';
+import { CreatesNothing, FromCreation } from '../creation/creation.js';
+import type { Creation } from '../creation/creation.js';
 import { deliveryView } from '../deliveries/delivery-view.js';
 import { refuseBody } from '../deliveries/refuse-body.js';
 import { JsonBody } from '../http/json-body.interceptor.js';
@@ -27,6 +29,7 @@ export class EventDeliveriesController {
   })
   @Post(':id/cancel')
   @HttpCode(200)
+  @CreatesNothing('a second cancel finds what the first one left, and says so')
   @RequireScope('deliveries:write')
   async cancel(@CurrentKey() key: KeyHolder, @Param('id') id: string, @Req() request: Request) {
     const eventId = parseId('event', id);
@@ -77,30 +80,42 @@ export class EventDeliveriesController {
   async add(
     @CurrentKey() key: KeyHolder,
     @Param('id') id: string,
+    @FromCreation() creation: Creation,
     @Body() body: AddDeliveryDto,
     @Res({ passthrough: true }) response: Response,
   ) {
-    const { inTenant, config, hints, logger } = this.context;
+    const { createOnce, config, hints, logger } = this.context;
     const target = { eventId: parseId('event', id), endpointId: parseId('endpoint', body.endpoint_id) };
-    const result = await inTenant(key.tenantId, (tx) =>
-      addDelivery(tx, key.tenantId, target, { maxAgeMs: config.maxAgeMs }),
-    );
-    if (result.kind !== 'added') throw refusalOf(result);
-    hints.notify([{ tenantId: key.tenantId, endpointId: target.endpointId }]);
-    const deliveryId = formatId('delivery', result.deliveryId);
-    logger.info({
-      event: 'delivery.added',
-      delivery_id: deliveryId,
-      event_id: id,
-      endpoint_id: body.endpoint_id,
-      tenant_id: formatId('tenant', key.tenantId),
-      api_key_id: formatId('api_key', key.keyId),
+    const show = (tx: TenantTransaction, deliveryId: string) => readDelivery(tx, key.tenantId, deliveryId);
+    const { made, repeated } = await createOnce(key.tenantId, creation, {
+      async create(tx) {
+        const result = await addDelivery(tx, key.tenantId, target, { maxAgeMs: config.maxAgeMs });
+        if (result.kind !== 'added') throw refusalOf(result);
+        return orNotFound(await show(tx, result.deliveryId));
+      },
+      idOf: (delivery) => delivery.id,
+      read: async (tx, deliveryId) => orNotFound(await show(tx, deliveryId)),
     });
-    response.setHeader('location', `/v1/deliveries/${deliveryId}`);
-    const delivery = await inTenant(key.tenantId, (tx) => readDelivery(tx, key.tenantId, result.deliveryId));
-    if (delivery === null) throw new AppError('delivery_not_found');
-    return deliveryView(delivery);
+    const view = deliveryView(made);
+    response.setHeader('location', `/v1/deliveries/${view.id}`);
+    if (!repeated) {
+      hints.notify([{ tenantId: key.tenantId, endpointId: target.endpointId }]);
+      logger.info({
+        event: 'delivery.added',
+        delivery_id: view.id,
+        event_id: id,
+        endpoint_id: body.endpoint_id,
+        tenant_id: formatId('tenant', key.tenantId),
+        api_key_id: formatId('api_key', key.keyId),
+      });
+    }
+    return view;
   }
+}
+
+function orNotFound(delivery: DeliveryView | null): DeliveryView {
+  if (delivery === null) throw new AppError('delivery_not_found');
+  return delivery;
 }
 
 function refusalOf(result: Exclude<AddResult, { kind: 'added' }>): AppError {
@@ -108,7 +123,7 @@ function refusalOf(result: Exclude<AddResult, { kind: 'added' }>): AppError {
   const deliveryId = formatId('delivery', result.deliveryId);
   return new AppError('delivery_exists', `The delivery ${deliveryId} is ${result.state}.`, {
     details: [
-      { field: 'delivery_id', reason: deliveryId },
+      { field: 'delivery_id', reason: deliveryId as `dlv_${string}` },
       { field: 'state', reason: result.state },
     ],
   });

@@ -5,9 +5,10 @@ import { AppError, parseId } from '#runtime';
 import type { KeyHolder } from '#tenants';
 import { ApiContext } from '../api-context.js';
 import { CurrentKey, RequireScope } from '../auth/require-scope.js';
-import { createdBetween } from '../http/created-between.js';
+import { createdBetween } from '../http/between-times.js';
 import { Operation } from '../http/operation.js';
 import { readPage, toPage } from '../http/page.js';
+import { settledList } from '../http/settled-list.js';
 import { eventDocument, eventView } from './event-view.js';
 import { ListEventsDto } from './list-events.dto.js';
 
@@ -22,15 +23,18 @@ export class EventsController {
   @Get()
   @RequireScope('events:read')
   async list(@CurrentKey() key: KeyHolder, @Query() query: ListEventsDto) {
-    const page = readPage<[string]>(LIST, ['uuid'], query);
+    const list = { name: LIST, tenantId: key.tenantId };
+    const page = readPage<[string]>(list, ['uuid'], query);
     const filter = {
       afterId: page.after?.[0] ?? null,
       eventType: query.event_type ?? null,
       ...createdBetween(query),
       limit: page.limit + 1,
     };
-    const rows = await this.context.inTenant(key.tenantId, (tx) => listEvents(tx, key.tenantId, filter));
-    return toPage(LIST, rows, page.limit, (row) => [row.id], eventView);
+    return settledList(this.context, async () => {
+      const rows = await this.context.inTenant(key.tenantId, (tx) => listEvents(tx, key.tenantId, filter));
+      return toPage(list, rows, page.limit, (row) => [row.id], eventView);
+    });
   }
 
   @Operation({ id: 'readEvent', summary: 'Read an event with its payload and its deliveries' })

@@ -1,6 +1,9 @@
 import { Injectable, type ArgumentMetadata, type PipeTransform } from '@nestjs/common';
 import { validate, type ValidationError } from 'class-validator';
-import { AppError, type ErrorDetail } from '#runtime';
+import { AppError } from '#runtime';
+
+/** As many places as a problem names at most. */
+const DETAILS_MAX = 20;
 
 /**
  * Checks bodies and queries against their DTO: `unknown_field` for what it does not know, else `validation_failed`. A
@@ -21,23 +24,32 @@ export class DtoPipe implements PipeTransform<unknown> {
       stopAtFirstError: true,
       validationError: { target: false, value: false },
     });
-    if (errors.length > 0) throw toAppError(errors);
+    if (errors.length > 0) throw toAppError(errors, dto);
     return dto;
   }
 }
 
 /** Refuses fields that are not known here, naming them. */
 export function unknownField(names: readonly string[]): AppError {
-  const details = names.slice(0, 20).map((name) => ({ field: name.slice(0, 100), reason: 'unknown' }));
+  const details = names
+    .slice(0, DETAILS_MAX)
+    .map((name) => ({ field: name.slice(0, 100), reason: 'unknown' as const }));
   return new AppError('unknown_field', undefined, { details });
 }
 
-function toAppError(errors: ValidationError[]): AppError {
+function toAppError(errors: ValidationError[], dto: object): AppError {
   const unknown = errors.filter((error) => error.constraints?.['whitelistValidation'] !== undefined);
   if (unknown.length > 0) return unknownField(unknown.map((error) => error.property));
-  return new AppError('validation_failed', undefined, { details: errors.slice(0, 20).map(toDetail) });
+  const named = errors.slice(0, DETAILS_MAX);
+  const details = named.map(({ property }) => ({
+    field: property,
+    reason: property in dto ? ('invalid' as const) : ('missing' as const),
+  }));
+  return new AppError('validation_failed', `${named.map(ruleOf).join('; ')}.`, { details });
 }
 
-function toDetail(error: ValidationError): ErrorDetail {
-  return { field: error.property, reason: Object.values(error.constraints ?? {}).join('; ') || 'invalid' };
+/** The rule that a field breaks, in words that begin with its name. */
+function ruleOf({ property, constraints }: ValidationError): string {
+  const [rule = 'is not acceptable'] = Object.values(constraints ?? {});
+  return rule.startsWith(property) ? rule : `${property} ${rule}`;
 }

@@ -51,7 +51,7 @@ function isBodiless({ headers }: Request): boolean {
 async function readObject(request: Request): Promise<void> {
   const bytes = await readBody(request, OBJECT_BYTES_MAX);
   if (scanJson(bytes, SMALL_OBJECT_LIMITS).kind !== 'object') {
-    const details = [{ field: 'body', reason: 'must be an object' }];
+    const details = [{ field: 'body', reason: 'invalid' as const }];
     throw new AppError('validation_failed', 'The body must be a JSON object.', { details });
   }
   request.body = JSON.parse(bytes.toString('utf8')) as unknown;

@@ -1,6 +1,12 @@
 import { AppError } from '#runtime';
 import { readTime } from './read-time.js';
 
+/** A list as one tenant sees it: what a cursor belongs to. */
+export interface TenantList {
+  readonly name: string;
+  readonly tenantId: string;
+}
+
 /** The part of a list that is asked for: so many rows, after the row of this key. */
 export interface Page<Key extends readonly string[]> {
   readonly limit: number;
@@ -18,7 +24,7 @@ const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** Reads `limit` and `cursor` of a query; throws `invalid_limit` or `invalid_cursor`. */
 export function readPage<Key extends readonly string[]>(
-  list: string,
+  list: TenantList,
   shape: KeyShape,
   query: { readonly limit?: unknown; readonly cursor?: unknown },
 ): Page<Key> {
@@ -30,7 +36,7 @@ export function readPage<Key extends readonly string[]>(
 
 /** One page of answers from up to `limit + 1` rows; the cursor is there only when more follow. */
 export function toPage<Row, View>(
-  list: string,
+  list: TenantList,
   rows: readonly Row[],
   limit: number,
   keyOf: (row: Row) => readonly string[],
@@ -42,9 +48,9 @@ export function toPage<Row, View>(
   return { data: data.map(toView), next_cursor: more ? formatCursor(list, keyOf(last)) : null };
 }
 
-/** A cursor: the list's name and the key of the last row shown. */
-export function formatCursor(list: string, key: readonly string[]): string {
-  return Buffer.from(JSON.stringify([list, ...key])).toString('base64url');
+/** A cursor: the list, whose it is, and the key of the last row shown. */
+export function formatCursor({ name, tenantId }: TenantList, key: readonly string[]): string {
+  return Buffer.from(JSON.stringify([name, tenantId, ...key])).toString('base64url');
 }
 
 function readLimit(text: unknown): number {
@@ -54,17 +60,18 @@ function readLimit(text: unknown): number {
   return limit;
 }
 
-function readCursor(list: string, shape: KeyShape, text: unknown): string[] {
+function readCursor({ name, tenantId }: TenantList, shape: KeyShape, text: unknown): string[] {
   const parts = typeof text === 'string' && text.length <= CURSOR_CHARACTERS_MAX ? decode(text) : null;
   if (
     parts === null ||
-    parts.length !== shape.length + 1 ||
-    parts[0] !== list ||
-    !shape.every((kind, index) => fits(kind, parts[index + 1]))
+    parts.length !== shape.length + 2 ||
+    parts[0] !== name ||
+    parts[1] !== tenantId ||
+    !shape.every((kind, index) => fits(kind, parts[index + 2]))
   ) {
     throw new AppError('invalid_cursor');
   }
-  return parts.slice(1) as string[];
+  return parts.slice(2) as string[];
 }
 
 function decode(text: string): unknown[] | null {

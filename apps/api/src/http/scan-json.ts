@@ -190,7 +190,7 @@ function attach(scan: Scan, parent: JsonNode, name: string, node: JsonNode): voi
       throw new AppError('too_many_events', `A batch holds at most ${scan.limits.itemsMax} events.`);
     }
   } else if (parent.fields!.has(name)) {
-    const details = [{ field: name.slice(0, 100), reason: 'duplicate' }];
+    const details = [{ field: name.slice(0, 100), reason: 'duplicate' as const }];
     refuse(scan.item, new AppError('duplicate_field', 'A field is given twice.', { details }));
   } else {
     parent.fields!.set(name, node);

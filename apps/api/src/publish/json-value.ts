@@ -1,4 +1,4 @@
-import { AppError, type ErrorCode } from '#runtime';
+import { AppError, type DetailReason, type ErrorCode } from '#runtime';
 import type { JsonNode } from '../http/scan-json.js';
 
 /** The text of a string value, or null when it is none or longer than any acceptable one. */
@@ -13,6 +13,11 @@ export function isNull(bytes: Buffer, node: JsonNode): boolean {
 }
 
 /** A refusal that names its place. */
-export function refusal(code: ErrorCode, field: string, message: string): AppError {
-  return new AppError(code, message, { details: [{ field, reason: code }] });
+export function refusal(
+  code: ErrorCode,
+  field: string,
+  message: string,
+  reason: DetailReason = 'invalid',
+): AppError {
+  return new AppError(code, message, { details: [{ field, reason }] });
 }

@@ -64,7 +64,7 @@ export function readEnvelope(bytes: Buffer, node: JsonNode, rules: EnvelopeRules
 
 function readEventType(bytes: Buffer, node: JsonNode | undefined, path: string): string {
   const field = `${path}event_type`;
-  if (node === undefined) throw refusal('validation_failed', field, 'event_type is missing.');
+  if (node === undefined) throw refusal('validation_failed', field, 'event_type is missing.', 'missing');
   const text = stringOf(bytes, node, EVENT_TYPE_BYTES_MAX);
   if (text !== null && isEventType(text)) return text;
   const rule =
@@ -78,9 +78,9 @@ function readPayload(
   { path, eventBytesMax }: EnvelopeRules,
 ): Buffer {
   const field = `${path}payload`;
-  if (node === undefined) throw refusal('validation_failed', field, 'payload is missing.');
+  if (node === undefined) throw refusal('validation_failed', field, 'payload is missing.', 'missing');
   if (node.end - node.start <= eventBytesMax) return bytes.subarray(node.start, node.end);
-  throw refusal('event_too_large', field, `A payload has at most ${eventBytesMax} bytes.`);
+  throw refusal('event_too_large', field, `A payload has at most ${eventBytesMax} bytes.`, 'too_large');
 }
 
 function readNotBefore(

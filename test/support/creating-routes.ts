@@ -1,0 +1,91 @@
+import { expect } from 'vitest';
+
+import type { ApiClient } from './api-client.js';
+import type { ApiStage } from './api-stage.js';
+import type { rowCounts } from './row-counts.js';
+
+/** A request that would create something. */
+export interface CreationAsk {
+  readonly path: string;
+  readonly body?: object;
+}
+
+/** A route that creates, as the tests of rows 10 to 14 use it. */
+export interface CreatingRoute {
+  readonly status: number;
+  /** What it adds a row to. */
+  readonly table: keyof Awaited<ReturnType<typeof rowCounts>>;
+  /** Makes ready a request that succeeds once, and that no other content is the same as. */
+  ask(stage: ApiStage): Promise<CreationAsk>;
+  /** Makes ready one that is refused with a 4xx until `mend` has run. */
+  refused(stage: ApiStage): Promise<CreationAsk & { readonly mend: () => Promise<unknown> }>;
+  /** Fields of the answer that are shown once. */
+  readonly secrets: readonly string[];
+}
+
+/** Every route that takes an Idempotency-Key, by its name: a new one gets its entry here. */
+export const CREATING_ROUTES: Readonly<Record<string, CreatingRoute>> = {
+  'POST /v1/endpoints': {
+    status: 201,
+    table: 'endpoints',
+    ask: async (stage) => ({ path: '/v1/endpoints', body: quietEndpoint(stage) }),
+    refused: async (stage) => {
+      const operator = { url: stage.receiver.url, event_types: ['waybill.endpoint.gone'] };
+      return {
+        path: '/v1/endpoints',
+        body: operator,
+        mend: () => Promise.resolve(operator.event_types.splice(0, 1, 'a')),
+      };
+    },
+    secrets: ['secret'],
+  },
+  'POST /v1/deliveries/:id/replay': {
+    status: 202,
+    table: 'replays',
+    async ask(stage) {
+      const { deliveryId } = await pendingDelivery(stage);
+      await cancel(stage.client, deliveryId);
+      return { path: `/v1/deliveries/${deliveryId}/replay` };
+    },
+    async refused(stage) {
+      const { deliveryId } = await pendingDelivery(stage);
+      return { path: `/v1/deliveries/${deliveryId}/replay`, mend: () => cancel(stage.client, deliveryId) };
+    },
+    secrets: [],
+  },
+  'POST /v1/events/:id/deliveries': {
+    status: 201,
+    table: 'deliveries',
+    async ask(stage) {
+      const { eventId } = await pendingDelivery(stage);
+      const endpoint = await stage.addEndpoint(quietEndpoint(stage));
+      return { path: `/v1/events/${eventId}/deliveries`, body: { endpoint_id: endpoint.id } };
+    },
+    async refused(stage) {
+      const { eventId } = await pendingDelivery(stage);
+      const { id } = await stage.addEndpoint({ ...quietEndpoint(stage), status: 'disabled' });
+      const mend = () => stage.client.patch(`/v1/endpoints/${id}`, { status: 'enabled' });
+      return { path: `/v1/events/${eventId}/deliveries`, body: { endpoint_id: id }, mend };
+    },
+    secrets: [],
+  },
+};
+
+let made = 0;
+
+/** An endpoint that gets no event, unlike every other. */
+function quietEndpoint(stage: ApiStage): object {
+  return { url: `${stage.receiver.url}/quiet/${(made += 1)}`, event_types: ['never.sent'] };
+}
+
+/** An event with one delivery that waits: no dispatcher runs on such a stage. */
+async function pendingDelivery(stage: ApiStage): Promise<{ eventId: string; deliveryId: string }> {
+  const eventType = `wanted.n${(made += 1)}`;
+  await stage.addEndpoint({ event_types: [eventType] });
+  const { body } = await stage.client.publish<{ id: string; deliveries: { id: string }[] }>(eventType, {});
+  return { eventId: body.id, deliveryId: body.deliveries[0]!.id };
+}
+
+async function cancel(client: ApiClient, deliveryId: string): Promise<void> {
+  expect(await client.post(`/v1/deliveries/${deliveryId}/cancel`)).toMatchObject({ status: 200 });
+}
