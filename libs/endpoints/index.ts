@@ -41,7 +41,6 @@ export {
   readSecret,
   rotateSecret,
   type ChangedSecret,
-  type ChangedSecret,
   type NewSecret,
 } from './rotate-secret.js';
 export { deleteEndpoint, updateEndpoint, type EndpointChange } from './update-endpoint.js';
