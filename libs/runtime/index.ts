@@ -6,6 +6,7 @@ export {
   sqlState,
   withTransaction,
   type Database,
+  type DatabaseRole,
   type PoolOptions,
   type Queryable,
   type Statement,
@@ -30,6 +31,7 @@ export {
 export { findEmbeddedUrl } from './embedded-postgres/find-embedded-url.js';
 export { listen, type Listener, type ListenOptions } from './listen.js';
 export { isMetricsAllowed } from './metrics-token.js';
+export { isKeyEnv } from './read-credentials.js';
 export { VERSION } from './version.js';
 export { nestLogger } from './nest-logger.js';
 export { explainFailure, runApp, type RunningApp } from './run-app.js';

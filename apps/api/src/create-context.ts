@@ -2,8 +2,9 @@ import { parseEgressPolicy } from '#egress';
 import { Endpoint, EndpointSecret, Subscription } from '#endpoints';
 import { createHints } from '#outbox';
 import { createPool, openDataSource, type Config, type Logger } from '#runtime';
-import { ApiKey, Tenant, withTenant } from '#tenants';
+import { noteKeyUse, withTenant } from '#tenants';
 import { ApiContext } from './api-context.js';
+import { KeyUse } from './auth/key-use.js';
 import { Lifecycle } from './lifecycle.js';
 import { createMetrics } from './metrics/create-metrics.js';
 import { createIntake } from './publish/intake.js';
@@ -20,7 +21,6 @@ export async function createContext(
   });
   const onIdleError = (error: Error): void =>
     logger.warn({ event: 'database.connection_lost', message: error.message });
-  const intake = createIntake(config, onIdleError);
   const platformPool = createPool({
     url: config.databaseUrl,
     role: 'waybill_operator',
@@ -30,10 +30,15 @@ export async function createContext(
     lockTimeoutMs: 2_000,
     onIdleError,
   });
+  const keyUse = new KeyUse(
+    (keys) => noteKeyUse(platformPool, keys),
+    (error) => logger.warn({ event: 'key_use.failed', message: String(error) }),
+  );
+  const intake = createIntake(config, onIdleError, (key) => keyUse.note(key));
   const source = await openDataSource({
     url: config.databaseUrl,
     role: 'waybill_app',
-    entities: [Tenant, ApiKey, Endpoint, EndpointSecret, Subscription],
+    entities: [Endpoint, EndpointSecret, Subscription],
     applicationName: 'waybill-api',
     max: 12,
   });
@@ -56,7 +61,7 @@ export async function createContext(
   return {
     context,
     async close() {
-      await hints.settled();
+      await Promise.all([hints.settled(), keyUse.settled()]);
       await Promise.all([source.destroy(), intake.close(), platformPool.end()]);
     },
   };

@@ -7,7 +7,7 @@ import {
   RECORD_MARGIN_MS,
   type Queryable,
 } from '#runtime';
-import { openPool } from './with-source.js';
+import { openPool } from './with-database.js';
 
 /** One line of the doctor's report. */
 export interface Finding {

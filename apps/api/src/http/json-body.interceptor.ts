@@ -22,8 +22,10 @@ const SMALL_OBJECT_LIMITS: ScanLimits = {
   captureDepth: OBJECT_LIMITS.depthMax,
 };
 
+type BodyKind = 'object' | 'optional object';
+
 /** Marks a route that takes a JSON body: a small object. Events, whose bytes matter, do not come this way. */
-export const JsonBody = (kind: 'object') => SetMetadata(BODY_KIND, kind);
+export const JsonBody = (kind: BodyKind) => SetMetadata(BODY_KIND, kind);
 
 /** Reads the body after the key was checked and before any parameter is. */
 @Injectable()
@@ -31,11 +33,16 @@ export class JsonBodyInterceptor implements NestInterceptor {
   constructor(private readonly reflector: Reflector) {}
 
   async intercept(execution: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
-    if (this.reflector.get<'object' | undefined>(BODY_KIND, execution.getHandler()) !== undefined) {
-      await readObject(execution.switchToHttp().getRequest<Request>());
-    }
+    const kind = this.reflector.get<BodyKind | undefined>(BODY_KIND, execution.getHandler());
+    const request = execution.switchToHttp().getRequest<Request>();
+    if (kind === 'optional object' && bringsNothing(request)) request.body = {};
+    else if (kind !== undefined) await readObject(request);
     return next.handle();
   }
+}
+
+function bringsNothing({ headers }: Request): boolean {
+  return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
 }
 
 async function readObject(request: Request): Promise<void> {

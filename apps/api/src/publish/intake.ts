@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import { acceptEvents, type AcceptResult, type EventInput } from '#outbox';
 import { AppError, createPool, isDatabaseUnavailable, sqlState, type Config } from '#runtime';
+import type { KeyHolder } from '#tenants';
 import { createAuthenticate, type Authenticate } from '../auth/authenticate.js';
 import { createGroupAccept, type Accept } from './group-accept.js';
 import { Turns } from './turns.js';
@@ -41,8 +42,12 @@ const STATEMENT_TIMEOUT_MS = 10_000;
 const KEY_WAIT_MS = 2_000;
 const LOCK_NOT_AVAILABLE = '55P03';
 
-/** Opens the pools of the intake. */
-export function createIntake(config: Config, onIdleError: (error: Error) => void): Intake {
+/** Opens the pools of the intake. `noteUse` hears of every good key, and must not throw. */
+export function createIntake(
+  config: Config,
+  onIdleError: (error: Error) => void,
+  noteUse: (key: KeyHolder) => void,
+): Intake {
   const open = (
     lane: string,
     options: { max: number; statementTimeoutMs?: number; lockTimeoutMs?: number },
@@ -61,10 +66,15 @@ export function createIntake(config: Config, onIdleError: (error: Error) => void
   const acceptPool = open('accept', { max: 10, lockTimeoutMs: LOCK_WAIT_MS });
   const keyedPool = open('keyed', { max: KEYED_CONNECTIONS });
   const batchPool = open('batch', { max: BATCH_CONNECTIONS, statementTimeoutMs: BATCH_TIMEOUT_MS });
+  const authenticate = createAuthenticate(authPool, config.keyEnv);
   const options = { maxAgeMs: config.maxAgeMs };
   const turns = new Turns();
   return {
-    authenticate: createAuthenticate(authPool),
+    async authenticate(request) {
+      const holder = await authenticate(request);
+      noteUse(holder);
+      return holder;
+    },
     accept: createGroupAccept((inputs) => acceptEvents(acceptPool, inputs, options)),
     async acceptKeyed(input) {
       // Of the requests under one key only one at a time in this process: a key that hangs must not take all connections.
