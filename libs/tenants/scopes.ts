@@ -22,10 +22,13 @@ export function isScope(text: string): text is Scope {
 
 /** Reads the scopes of a key, each once; throws `validation_failed` for none and for one that is not known. */
 export function readScopes(texts: readonly string[]): readonly Scope[] {
-  const known = texts.filter(isScope);
-  if (texts.length > 0 && known.length === texts.length) return [...new Set(known)];
+  const unknown = texts.filter((text) => !isScope(text));
+  if (texts.length > 0 && unknown.length === 0) return [...new Set(texts.filter(isScope))];
   throw new AppError('validation_failed', 'A key has at least one scope, and known scopes only.', {
-    details: [{ field: 'scopes', reason: `must be one or more of ${SCOPES.join(', ')}` }],
+    details: unknown.slice(0, 20).map((text) => ({
+      field: 'scopes',
+      reason: `unknown scope ${text.slice(0, 100)}, not one of ${SCOPES.join(', ')}`,
+    })),
   });
 }
 
