@@ -134,25 +134,25 @@ describe('the command line', () => {
     await receiver.close();
   });
 
-  it('suspends, resumes and deletes tenants, and turns and ends keys, without an api', async () => {
+  it('suspends, resumes and deletes tenants, and rotates and revokes keys, without an api', async () => {
     await waybill('migrate');
     const { id: tenant } = await json<{ id: string }>('tenant', 'create', '--name', 'acme');
     const key = (...args: string[]) => json<Record<string, unknown>>('key', ...args, '--tenant', tenant);
     const ends = new Date(Date.now() + 3_600_000).toISOString();
     const made = await key('create', '--name', 'ops', '--scopes', 'keys,events:read', '--expires', ends);
     expect(made).toMatchObject({ key: expect.stringMatching(/^wb_live_/), expires_at: ends });
-    const turned = await key('rotate', String(made['id']), '--overlap', '0');
-    expect(turned).toMatchObject({
+    const rotated = await key('rotate', String(made['id']), '--overlap', '0');
+    expect(rotated).toMatchObject({
       key: expect.stringMatching(/^wb_live_/),
       replaces: { id: made['id'], status: 'expired' },
     });
     const { data } = await key('list');
     expect(data).toMatchObject([
-      { id: turned['id'], status: 'live', scopes: ['keys', 'events:read'], last_used_at: null },
+      { id: rotated['id'], status: 'live', scopes: ['keys', 'events:read'], last_used_at: null },
       { id: made['id'], status: 'expired' },
     ]);
     // The operator may take a tenant's last one, too.
-    expect(await key('revoke', String(turned['id']))).toMatchObject({ revoked: true });
+    expect(await key('revoke', String(rotated['id']))).toMatchObject({ revoked: true });
     const asText = await waybill('key', 'list', '--tenant', tenant);
     expect(asText.stdout).toMatch(/revoked {2}keys,events:read {2}ops\n.* {2}expired/);
 
@@ -173,7 +173,7 @@ describe('the command line', () => {
       ['tenant', 'resume', tenant],
       ['key', 'list', '--tenant', tenant],
       ['key', 'create', '--tenant', tenant, '--name', 'x', '--scopes', 'admin'],
-      ['key', 'rotate', String(turned['id']), '--tenant', tenant],
+      ['key', 'rotate', String(rotated['id']), '--tenant', tenant],
     ]) {
       const { code, stderr } = await waybill(...args, '--json');
       expect([code, JSON.parse(stderr)]).toMatchObject([1, { error: { code: 'tenant_not_found' } }]);

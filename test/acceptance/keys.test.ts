@@ -111,7 +111,7 @@ describe('a key', () => {
     expectProblem(await keeper.get('/v1/events'), 403, 'insufficient_scope');
   });
 
-  it('gives nobody a scope that it lacks itself, neither by a new key nor by turning an old one', async () => {
+  it('gives nobody a scope that it lacks itself, neither by a new key nor by rotating an old one', async () => {
     const keeper = clientOf(await make({ scopes: ['keys', 'events:read'] }));
     const before = await rowCounts(stage.pool);
     for (const scopes of [['admin'], ['events:read', 'events:write'], ['deliveries:read']])
@@ -119,9 +119,9 @@ describe('a key', () => {
     const stronger = (await admin.get<Page>('/v1/keys')).body.data.find(({ scopes }) =>
       scopes.includes('admin'),
     )!;
-    const turned = await keeper.post(`/v1/keys/${stronger.id}/rotate`);
-    expectProblem(turned, 403, 'insufficient_scope');
-    expect(turned.text).not.toContain('wb_live_');
+    const rotated = await keeper.post(`/v1/keys/${stronger.id}/rotate`);
+    expectProblem(rotated, 403, 'insufficient_scope');
+    expect(rotated.text).not.toContain('wb_live_');
     expect(await rowCounts(stage.pool)).toEqual(before);
     expect((await read(stronger)).expires_at).toBeNull();
     await make({ scopes: ['keys', 'events:read'] }, keeper);
@@ -171,7 +171,7 @@ describe('a key', () => {
   });
 });
 
-describe('turning a key', () => {
+describe('rotating a key', () => {
   it('makes another one with its name and scopes, and both are good until the overlap is over', async () => {
     const old = await make({ name: 'producer', scopes: ['events:read', 'events:write'] });
     const made = expectStatus(
@@ -387,7 +387,7 @@ describe('what cannot be a key', () => {
     expect(await rowCounts(stage.pool)).toEqual(before);
   });
 
-  it('is refused when it is renamed or turned with nonsense', async () => {
+  it('is refused when it is renamed or rotated with nonsense', async () => {
     const made = await make();
     const path = `/v1/keys/${made.id}`;
     for (const name of ['', 'a\u0000b', 'a\ud800', 'x'.repeat(10_000), null, 1])
