@@ -570,6 +570,7 @@ CREATE OR REPLACE FUNCTION waybill.purge_tenant(tenant uuid, row_limit integer)
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
 AS $function$
 declare
   tables regclass[];

@@ -10,13 +10,15 @@
  * Whoever asks later sees the tombstone: accept and record store nothing for it, and a transaction of the tenant's own
  * (withTenant) takes the lock here in share mode before it looks. So nothing can come in behind the last call. Every
  * statement of a call sees what was committed before it, and what derives rows from others holds a row of those: the
- * queue comes first, and only a call that finds all of them empty ends it.
+ * queue comes first, and only a call that finds all of them empty ends it. By indexes alone, which remember what is dead:
+ * with bitmaps each step read all of the tenant's entries (300,000 rows in 600 steps: 53 s against 13).
  */
 export const PURGE_TENANT = `
 alter table waybill.tenants add column deletion_awaits text[];
 
 create function waybill.purge_tenant(tenant uuid, row_limit integer) returns integer
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
   tables regclass[];
   target regclass;
