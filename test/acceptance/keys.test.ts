@@ -163,7 +163,7 @@ describe('a key', () => {
     const both = await Promise.all(
       ['three', 'four'].map((name) => admin.patch(path, { name }, { 'if-match': '"2"' })),
     );
-    expect(both.map(({ status }) => status).toSorted()).toEqual([200, 412]);
+    expect(new Set(both.map(({ status }) => status))).toEqual(new Set([200, 412]));
     const all = await Promise.all(['a', 'b', 'c', 'd'].map((name) => admin.patch(path, { name })));
     expect(all.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
     expect((await read(made)).version).toBe(7);
@@ -258,11 +258,9 @@ describe('the last key that may manage keys', () => {
         clientOf(keeper).delete(`/v1/keys/${own.id}`),
       ]);
       // The slower one may find its own key revoked.
-      const statuses = answers.map(({ status }) => status).toSorted();
-      expect([
-        [204, 401],
-        [204, 409],
-      ]).toContainEqual(statuses);
+      const statuses = answers.map(({ status }) => status);
+      expect(statuses.filter((status) => status === 204)).toHaveLength(1);
+      expect([401, 409]).toContain(statuses.find((status) => status !== 204));
       const { rows } = await stage.pool.query(
         'select from waybill.api_keys where tenant_id = $1 and revoked_at is null',
         [other.tenantId],
