@@ -15,13 +15,15 @@ export class IdempotentCreation0007 implements MigrationInterface {
 
   async down(runner: QueryRunner): Promise<void> {
     await runner.query('update waybill.schema_revision set revision = revision - 1');
-    await runner.query('revoke all on waybill.idempotency_keys from waybill_app');
+    await runner.query('revoke all on waybill.idempotency_keys from waybill_app, waybill_operator');
   }
 }
 
 const GRANT_KEYS = `
 grant select, insert on waybill.idempotency_keys to waybill_app;
 grant update (resource_id) on waybill.idempotency_keys to waybill_app;
+-- The operator's requests belong to no tenant: their keys stand under the id of nobody.
+grant select, insert, update (resource_id) on waybill.idempotency_keys to waybill_operator;
 `;
 
 const REVISION = `

@@ -2,6 +2,7 @@ import { Initial0001 } from './0001-initial.js';
 import { DeliveryPolicies0002 } from './0002-delivery-policies.js';
 import { TenantIsolation0003 } from './0003-tenant-isolation.js';
 import { SecretsAtRest0004 } from './0004-secrets-at-rest.js';
+import { OperatorAndKeys0005 } from './0005-operator-and-keys.js';
 import { IdempotentCreation0007 } from './0007-idempotent-creation.js';
 
 /** Every migration, in the order in which they run. Released ones are never edited. */
@@ -10,6 +11,7 @@ export const MIGRATIONS = [
   DeliveryPolicies0002,
   TenantIsolation0003,
   SecretsAtRest0004,
+  OperatorAndKeys0005,
   IdempotentCreation0007,
 ];
 

@@ -30,12 +30,15 @@ create table waybill.api_keys (
   created_at timestamp with time zone not null default now(),
   expires_at timestamp with time zone,
   revoked_at timestamp with time zone,
+  version integer not null default 1,
+  last_used_at timestamp with time zone,
   constraint api_keys_name_check CHECK (((char_length(name) >= 1) AND (char_length(name) <= 200))),
   constraint api_keys_pkey PRIMARY KEY (tenant_id, id),
   constraint api_keys_scopes_check CHECK (((cardinality(scopes) >= 1) AND (cardinality(scopes) <= 32))),
   constraint api_keys_secret_digest_check CHECK ((octet_length(secret_digest) = 32)),
-  constraint api_keys_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES waybill.tenants(id)
-);
+  constraint api_keys_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES waybill.tenants(id),
+  constraint api_keys_version_check CHECK ((version > 0))
+) with (fillfactor=80);
 CREATE INDEX api_keys_by_id ON waybill.api_keys USING btree (id);
 alter table waybill.api_keys enable row level security, force row level security;
 create policy every_tenant on waybill.api_keys for all to waybill_dispatcher, waybill_intake, waybill_operator, waybill_owner
@@ -44,6 +47,7 @@ create policy every_tenant on waybill.api_keys for all to waybill_dispatcher, wa
 create policy one_tenant on waybill.api_keys for all to waybill_app
   using (tenant_id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid)
   with check (tenant_id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid);
+grant insert (tenant_id, id, name, secret_digest, scopes, created_at, expires_at), select (tenant_id, id, name, scopes, created_at, expires_at, revoked_at, version, last_used_at), update (name, expires_at, revoked_at, version) on waybill.api_keys to waybill_app;
 grant select (tenant_id, id, secret_digest, scopes, expires_at, revoked_at) on waybill.api_keys to waybill_intake;
 grant insert, select, update on waybill.api_keys to waybill_operator;
 
@@ -456,9 +460,16 @@ create table waybill.tenants (
   name text not null,
   created_at timestamp with time zone not null default now(),
   suspended_at timestamp with time zone,
+  version integer not null default 1,
+  updated_at timestamp with time zone not null default now(),
+  deleted_at timestamp with time zone,
+  deletion_awaits text[],
+  constraint tenants_deleted_is_suspended CHECK (((deleted_at IS NULL) OR (suspended_at IS NOT NULL))),
   constraint tenants_name_check CHECK (((char_length(name) >= 1) AND (char_length(name) <= 200))),
-  constraint tenants_pkey PRIMARY KEY (id)
+  constraint tenants_pkey PRIMARY KEY (id),
+  constraint tenants_version_check CHECK ((version > 0))
 );
+CREATE INDEX tenants_deleted ON waybill.tenants USING btree (deleted_at) WHERE (deleted_at IS NOT NULL);
 alter table waybill.tenants enable row level security, force row level security;
 create policy every_tenant on waybill.tenants for all to waybill_dispatcher, waybill_intake, waybill_operator, waybill_owner
   using true
@@ -468,7 +479,7 @@ create policy one_tenant on waybill.tenants for all to waybill_app
   with check (id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid);
 grant select on waybill.tenants to waybill_app;
 grant select on waybill.tenants to waybill_dispatcher;
-grant select (id, suspended_at) on waybill.tenants to waybill_intake;
+grant select (id, suspended_at, deleted_at) on waybill.tenants to waybill_intake;
 grant insert, select, update on waybill.tenants to waybill_operator;
 
 CREATE OR REPLACE FUNCTION waybill.create_day_partitions(first_day date, days integer)
@@ -591,3 +602,65 @@ grant execute on function waybill.last_of_millisecond(uuid) to waybill_app;
 grant execute on function waybill.last_of_millisecond(uuid) to waybill_dispatcher;
 grant execute on function waybill.last_of_millisecond(uuid) to waybill_intake;
 grant execute on function waybill.last_of_millisecond(uuid) to waybill_operator;
+
+CREATE OR REPLACE FUNCTION waybill.purge_tenant(tenant uuid, row_limit integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+AS $function$
+declare
+  tables regclass[];
+  target regclass;
+  removed integer;
+begin
+  if not pg_try_advisory_xact_lock(hashtextextended('waybill.tenant ' || tenant, 0)) then
+    return 0;
+  end if;
+  if not exists (select from waybill.tenants t where t.id = tenant and t.deleted_at is not null) then
+    return null;
+  end if;
+  with recursive owned as (
+    select c.oid
+    from pg_class c
+    join pg_attribute a on a.attrelid = c.oid and a.attname = 'tenant_id' and not a.attisdropped
+    where c.relnamespace = 'waybill'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+  ),
+  placed as (
+    select o.oid, 0 as depth from owned o
+    union
+    select k.confrelid, p.depth + 1
+    from placed p
+    join pg_constraint k on k.conrelid = p.oid and k.contype = 'f' and k.confrelid <> k.conrelid
+    where p.depth < 32
+  )
+  select array_agg(d.oid::regclass order by d.oid = 'waybill.delivery_queue'::regclass desc, d.depth, d.oid)
+  into tables
+  from (select p.oid, max(p.depth) as depth from placed p join owned o on o.oid = p.oid group by p.oid) d;
+  update waybill.tenants t
+  set deletion_awaits = array(
+    select distinct l.virtualtransaction
+    from pg_locks l
+    where l.database = (select d.oid from pg_database d where d.datname = current_database())
+      and l.relation = any (tables::oid[]) and l.mode = 'RowExclusiveLock' and l.pid <> pg_backend_pid())
+  where t.id = tenant and t.deletion_awaits is null;
+  foreach target in array tables loop
+    -- A place may name another row of the tenant in another partition: it goes, too.
+    execute format('delete from %1$s where tenant_id = $1 and ctid = any (array('
+      'select ctid from %1$s where tenant_id = $1 limit $2))', target) using tenant, row_limit;
+    get diagnostics removed = row_count;
+    if removed > 0 then
+      return removed;
+    end if;
+  end loop;
+  if exists (select from pg_locks l, waybill.tenants t where t.id = tenant and l.virtualtransaction = any (t.deletion_awaits)) then
+    return 0;
+  end if;
+  delete from waybill.tenants t where t.id = tenant;
+  return null;
+end
+$function$
+;
+grant execute on function waybill.purge_tenant(uuid,integer) to waybill_dispatcher;

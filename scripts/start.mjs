@@ -128,7 +128,7 @@ async function prepareDatabase(databaseUrl) {
   const { bootstrapTenant } = await import('../dist/libs/tenants/index.js');
   const directUrl = process.env.WAYBILL_DIRECT_DATABASE_URL || databaseUrl;
   const made = await migrate(directUrl)
-    .then(() => bootstrapTenant(directUrl))
+    .then(() => bootstrapTenant(directUrl, process.env.WAYBILL_ENV || undefined))
     .catch((error) => {
       throw new Error(`Waybill does not start: ${explainFailure(error)}`, { cause: error });
     });

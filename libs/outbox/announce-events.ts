@@ -48,7 +48,7 @@ export async function announceEvents(
   const { rows } = await tx.query<AnnouncementRow>({ text: TAKE_ANNOUNCEMENTS, values: [limit] });
   const results = await acceptEvents(tx, rows.map(toEvent), { maxAgeMs });
   const owed = results.flatMap((result, index) =>
-    result.kind === 'conflict'
+    result.kind === 'conflict' || result.kind === 'tenant_deleted'
       ? []
       : result.event.deliveries.map(({ endpointId }) => ({ tenantId: rows[index]!.tenant_id, endpointId })),
   );

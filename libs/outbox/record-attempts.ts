@@ -20,8 +20,8 @@ const SAME_CLAIM = `q.tenant_id = any($1)
 /**
  * Records a batch of attempts. State is fenced: only the claim whose token still stands may move its delivery.
  * History is not: a request that was made is written under the number its claim gave it, whoever holds the lease by
- * now; a late result replaces a \`lease_expired\` that reap wrote for it, and nothing else. Asked again after a lost
- * reply, it changes nothing but counts a failure twice at its endpoint's circuit. The queue is locked before deliveries,
+ * now; a late result replaces a \`lease_expired\` that reap wrote for it, and nothing else. Of a deleted tenant no history
+ * is kept. Asked again after a lost reply, it changes nothing but counts a failure twice at its endpoint's circuit. The queue is locked before deliveries,
  * here as everywhere, and circuits last, in the order of their keys.
  *
  *   closed --failures in a row reach the threshold, or the ratio is reached--> open until open_until
@@ -41,6 +41,7 @@ with written as (
     $14::bytea[], $15::integer[], $16::double precision[], $17::double precision[])
     as a (tenant_id, event_id, endpoint_id, number, outcome, status_code, error_kind, error,
       response_body, endpoint_revision, started_at_ms, duration_ms)
+  join waybill.tenants t on t.id = any($1) and t.id = a.tenant_id and t.deleted_at is null
   ${onConflict}
 ),
 finished as (

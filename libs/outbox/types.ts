@@ -37,7 +37,8 @@ export interface AcceptedEvent {
 export type AcceptResult =
   | { readonly kind: 'accepted'; readonly event: AcceptedEvent }
   | { readonly kind: 'repeated'; readonly event: AcceptedEvent }
-  | { readonly kind: 'conflict' };
+  | { readonly kind: 'conflict' }
+  | { readonly kind: 'tenant_deleted' };
 
 /** A tenant's endpoint: the unit of scheduling. */
 export interface EndpointRef {

@@ -35,4 +35,22 @@ describe('the configuration', () => {
     const env = { DATABASE_URL, WAYBILL_LEASE_MS: '1000', WAYBILL_ATTEMPT_TIMEOUT_MS: '5000' };
     expect(() => readConfig(env)).toThrow(/WAYBILL_LEASE_MS \(1000\).*WAYBILL_ATTEMPT_TIMEOUT_MS \(5000\)/);
   });
+
+  it('names an installation by 1 to 16 lower-case letters and digits, `live` by default', () => {
+    expect(readConfig({ DATABASE_URL }).keyEnv).toBe('live');
+    expect(readConfig({ DATABASE_URL, WAYBILL_ENV: 'test2' }).keyEnv).toBe('test2');
+    for (const env of ['Test', 'a_b', 'x'.repeat(17), 'é'])
+      expect(() => readConfig({ DATABASE_URL, WAYBILL_ENV: env })).toThrow(/WAYBILL_ENV must be/);
+  });
+
+  it('keeps of the operator’s keys only digests', () => {
+    const keys = ['a'.repeat(32), 'b'.repeat(40)];
+    const config = readConfig({ DATABASE_URL, WAYBILL_OPERATOR_KEY: keys.join(' , ') });
+    expect(config.operatorKeyDigests.map(({ length }) => length)).toEqual([32, 32]);
+    expect(JSON.stringify(config)).not.toContain(keys[0]);
+    expect(readConfig({ DATABASE_URL }).operatorKeyDigests).toEqual([]);
+    const wrong = { DATABASE_URL, WAYBILL_OPERATOR_KEY: `${keys[0]},short` };
+    expect(() => readConfig(wrong)).toThrow(/WAYBILL_OPERATOR_KEY must be keys of 32 to 512/);
+    expect(() => readConfig(wrong)).not.toThrow(/aaaa|short/);
+  });
 });

@@ -1,4 +1,5 @@
 import { AppError } from './app-error.js';
+import { readKeyEnv, readOperatorKeys } from './read-credentials.js';
 import { readEncryptionKeys, type EncryptionKey } from './read-encryption-keys.js';
 import type { Setting } from './settings.js';
 
@@ -13,6 +14,10 @@ export interface Config {
   readonly apiPort: number;
   readonly dispatcherPort: number;
   readonly metricsToken: string | null;
+  /** Which installation this is, as its API keys say. */
+  readonly keyEnv: string;
+  /** SHA-256 of each key that may manage tenants; none for an api without those routes. */
+  readonly operatorKeyDigests: readonly Buffer[];
   readonly egressAllow: readonly string[];
   readonly egressDeny: readonly string[];
   readonly allowHttp: boolean;
@@ -77,6 +82,8 @@ export function readConfig(env: Environment): Config {
     apiPort: read.integer('WAYBILL_PORT', 8420, 0, 65_535),
     dispatcherPort: read.integer('WAYBILL_DISPATCHER_PORT', 8421, 0, 65_535),
     metricsToken: env['WAYBILL_METRICS_TOKEN'] || null,
+    keyEnv: readKeyEnv(env['WAYBILL_ENV'], faults),
+    operatorKeyDigests: readOperatorKeys(env['WAYBILL_OPERATOR_KEY'], faults),
     egressAllow: read.list('WAYBILL_EGRESS_ALLOW'),
     egressDeny: read.list('WAYBILL_EGRESS_DENY'),
     allowHttp: read.flag('WAYBILL_ALLOW_HTTP', false),

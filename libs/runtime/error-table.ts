@@ -33,6 +33,7 @@ export const ERRORS = {
   invalid_api_key: { status: 401, title: 'The API key is not valid.' },
   insufficient_scope: { status: 403, title: 'The API key lacks a scope.' },
   tenant_suspended: { status: 403, title: 'The tenant is suspended.' },
+  invalid_operator_key: { status: 401, title: 'The operator key is not valid.' },
   invalid_metrics_token: { status: 401, title: 'The metrics token is missing or wrong.' },
 
   // What is asked for
@@ -43,6 +44,10 @@ export const ERRORS = {
   delivery_not_found: { status: 404, title: 'There is no such delivery.' },
   dead_letter_not_found: { status: 404, title: 'There is no such dead letter.' },
   secret_not_found: { status: 404, title: 'The endpoint has no such secret.' },
+  tenant_not_found: { status: 404, title: 'There is no such tenant.' },
+  api_key_not_found: { status: 404, title: 'There is no such API key.' },
+  api_key_ended: { status: 409, title: 'The API key is expired or revoked.' },
+  last_managing_key: { status: 409, title: 'No other live key of the tenant may manage its keys.' },
   idempotency_conflict: { status: 409, title: 'The idempotency key was used for another request.' },
   idempotency_key_in_progress: { status: 503, title: 'A request with this idempotency key is still open.' },
   delivery_not_replayable: { status: 409, title: 'The delivery cannot be replayed in its state.' },
@@ -68,8 +73,6 @@ export const ERRORS = {
   schema_revision_mismatch: { status: 500, title: 'The database is at another schema revision.' },
   encryption_key_missing: { status: 500, title: 'No encryption key is set.' },
   encryption_key_mismatch: { status: 500, title: 'The encryption key is not that of this database.' },
-  tenant_not_found: { status: 404, title: 'There is no such tenant.' },
-  api_key_not_found: { status: 404, title: 'The tenant has no such live API key.' },
 } as const satisfies Record<string, { status: number; title: string }>;
 
 /** A stable error code. */

@@ -47,6 +47,7 @@ export { readSettledUntil } from './read-settled-until.js';
 export { transactionTimeMs } from './transaction-time.js';
 export { unknownSettings, type UnknownSetting } from './settings.js';
 export { isMetricsAllowed } from './metrics-token.js';
+export { isKeyEnv } from './read-credentials.js';
 export { VERSION } from './version.js';
 export { nestLogger } from './nest-logger.js';
 export { explainFailure, runApp, type RunningApp } from './run-app.js';

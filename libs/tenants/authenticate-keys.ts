@@ -1,6 +1,6 @@
 import { timingSafeEqual } from 'node:crypto';
 import { AppError, type Queryable } from '#runtime';
-import { digestKeyText, readKeyText } from './key-text.js';
+import { digestKeyText, KEY_ENV_DEFAULT, readKeyText } from './key-text.js';
 import type { Scope } from './scopes.js';
 
 /** Who is asking, as a valid key says. */
@@ -15,6 +15,7 @@ select k.id, k.tenant_id, k.secret_digest, k.scopes, t.suspended_at is not null 
 from waybill.api_keys k
 join waybill.tenants t on t.id = k.tenant_id
 where k.id = any($1)
+  and t.deleted_at is null
   and k.revoked_at is null
   and (k.expires_at is null or k.expires_at > now())
 `;
@@ -32,15 +33,16 @@ const NO_DIGEST = Buffer.alloc(32);
 
 /**
  * Tells whose keys these are, in order, by one statement: the holder, or the refusal. One and the same
- * `invalid_api_key` for a malformed, unknown, wrong, revoked or expired key; `tenant_suspended` for a good key of a
+ * `invalid_api_key` for a key that is malformed, unknown, wrong, revoked, expired, of another env or of a deleted tenant; `tenant_suspended` for a good key of a
  * suspended tenant. Nothing is cached: a revocation that has committed acts on every call that starts after it.
  */
 export async function authenticateKeys(
   db: Queryable,
   keyTexts: readonly string[],
+  env: string = KEY_ENV_DEFAULT,
 ): Promise<readonly (KeyHolder | AppError)[]> {
   const ids = new Map<string, string | null>();
-  for (const text of keyTexts) if (!ids.has(text)) ids.set(text, readKeyText(text)?.keyId ?? null);
+  for (const text of keyTexts) if (!ids.has(text)) ids.set(text, readKeyText(text, env)?.keyId ?? null);
   const rows = await readRows(db, ids);
   const verdicts = new Map([...ids].map(([text, id]) => [text, judge(text, id, rows)]));
   return keyTexts.map((text) => verdicts.get(text)!);

@@ -1,25 +1,16 @@
-import type { EntityManager } from 'typeorm';
-import { AppError, newId } from '#runtime';
-import { Tenant } from './tenant.entity.js';
+import { newId, type Queryable } from '#runtime';
+import { assertName } from './assert-name.js';
+import { TENANT_COLUMNS, toTenant, type Tenant, type TenantRow } from './tenant.js';
 
-/** A DataSource, or the manager of an open transaction. */
-export type Repositories = Pick<EntityManager, 'getRepository'>;
+const CREATE_TENANT = `
+insert into waybill.tenants as t (id, name, created_at, updated_at)
+values ($1, $2, now(), now())
+returning ${TENANT_COLUMNS}
+`;
 
-/** Stores a new tenant and gives its id. */
-export async function createTenant(
-  source: Repositories,
-  { name }: { readonly name: string },
-): Promise<{ id: string }> {
+/** Stores a new tenant. */
+export async function createTenant(db: Queryable, { name }: { readonly name: string }): Promise<Tenant> {
   assertName(name);
-  const id = newId();
-  await source.getRepository(Tenant).insert({ id, name, createdAt: () => 'now()' });
-  return { id };
-}
-
-/** Throws `validation_failed` for a name that is empty, too long or holds control characters. */
-export function assertName(name: string): void {
-  if (name.length >= 1 && name.length <= 200 && !/[\p{Cc}\p{Cs}]/u.test(name)) return;
-  throw new AppError('validation_failed', 'A name has 1 to 200 characters and no control characters.', {
-    details: [{ field: 'name', reason: 'invalid' }],
-  });
+  const { rows } = await db.query<TenantRow>({ text: CREATE_TENANT, values: [newId(), name] });
+  return toTenant(rows[0]!);
 }

@@ -1,11 +1,26 @@
-export { ApiKey } from './api-key.entity.js';
+export type { ApiKey } from './api-key.js';
 export { authenticateKeys, type KeyHolder } from './authenticate-keys.js';
 export { bootstrapTenant } from './bootstrap-tenant.js';
-export { createApiKey, type NewApiKey } from './create-api-key.js';
-export { createTenant, type Repositories } from './create-tenant.js';
+export { createApiKey, type CreatedApiKey, type NewApiKey } from './create-api-key.js';
+export { createTenant } from './create-tenant.js';
+export { deleteTenant } from './delete-tenant.js';
+export { findApiKey } from './find-api-key.js';
+export { findTenant } from './find-tenant.js';
 export { formatKeyText, readKeyText } from './key-text.js';
-export { revokeApiKey } from './revoke-api-key.js';
-export { isScope, SCOPES, type Scope } from './scopes.js';
-export { Tenant } from './tenant.entity.js';
-export { listApiKeys, listTenants } from './list-tenants.js';
-export { withTenant, type TenantTransaction } from './with-tenant.js';
+export { listApiKeys } from './list-api-keys.js';
+export { listTenants, type TenantFilter } from './list-tenants.js';
+export { noteKeyUse } from './note-key-use.js';
+export { purgeTenants, type PurgedTenant } from './purge-tenants.js';
+export { renameApiKey } from './rename-api-key.js';
+export { renameTenant } from './rename-tenant.js';
+export { revokeApiKey, revokeOwnApiKey } from './revoke-api-key.js';
+export {
+  OVERLAP_SECONDS_DEFAULT,
+  OVERLAP_SECONDS_MAX,
+  rotateApiKey,
+  type KeyRotation,
+} from './rotate-api-key.js';
+export { assertMayGive, isScope, readScopes, SCOPES, type Scope } from './scopes.js';
+export { suspendTenant } from './suspend-tenant.js';
+export type { Tenant } from './tenant.js';
+export { withTenant, type Repositories, type TenantTransaction } from './with-tenant.js';

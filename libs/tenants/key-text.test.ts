@@ -12,18 +12,27 @@ describe('key text', () => {
 
   it('holds the largest and the smallest secret in the same length', () => {
     for (const fill of [0x00, 0xff]) {
-      const text = formatKeyText(KEY_ID, Buffer.alloc(32, fill));
+      const text = formatKeyText(KEY_ID, 'live', Buffer.alloc(32, fill));
       expect(text).toHaveLength(8 + 32 + 1 + 49);
       expect(readKeyText(text)).not.toBeNull();
     }
   });
 
   it('is refused when any one character is changed', () => {
-    const text = formatKeyText(KEY_ID, Buffer.alloc(32, 7));
+    const text = formatKeyText(KEY_ID, 'live', Buffer.alloc(32, 7));
     for (let place = 0; place < text.length; place += 1) {
       const other = text[place] === '1' ? '2' : '1';
       expect(readKeyText(text.slice(0, place) + other + text.slice(place + 1)), `place ${place}`).toBeNull();
     }
+  });
+
+  it('names the env that it is of, and is no key of another', () => {
+    const text = formatKeyText(KEY_ID, 'test');
+    expect(text).toMatch(/^wb_test_[0-9a-f]{32}_[0-9A-Za-z]{49}$/);
+    expect(readKeyText(text, 'test')).toEqual({ keyId: KEY_ID });
+    expect(readKeyText(text, 'live')).toBeNull();
+    // With a checksum that is right again, it still is none.
+    expect(readKeyText(formatKeyText(KEY_ID, 'live'), 'test')).toBeNull();
   });
 
   it.each(['', 'wb_live_', 'é'.repeat(90), ` ${formatKeyText(KEY_ID)}`, `${formatKeyText(KEY_ID)}\n`])(

@@ -5,22 +5,29 @@ const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const SECRET_BYTES = 32;
 const SECRET_CHARACTERS = 43;
 const CHECKSUM_CHARACTERS = 6;
-const KEY_TEXT = /^wb_live_([0-9a-f]{32})_([0-9A-Za-z]{43})([0-9A-Za-z]{6})$/;
+const KEY_TEXT = /^wb_([a-z0-9]{1,16})_([0-9a-f]{32})_([0-9A-Za-z]{43})([0-9A-Za-z]{6})$/;
+
+/** Which installation a key is of, where nothing else is configured. */
+export const KEY_ENV_DEFAULT = 'live';
 
 /**
- * The text of a key: `wb_live_<key id>_<secret><checksum>`. The checksum lets a secret scanner (and us, before any
- * look-up) tell a key from something that only looks like one.
+ * The text of a key: `wb_<env>_<key id>_<secret><checksum>`. The env tells people and scanners the keys of one installation
+ * from those of another; the checksum lets them (and us, before any look-up) tell a key from what only looks like one.
  */
-export function formatKeyText(keyId: string, secret: Buffer = randomBytes(SECRET_BYTES)): string {
-  const body = `wb_live_${keyId.replaceAll('-', '')}_${base62(secret, SECRET_CHARACTERS)}`;
+export function formatKeyText(
+  keyId: string,
+  env: string = KEY_ENV_DEFAULT,
+  secret: Buffer = randomBytes(SECRET_BYTES),
+): string {
+  const body = `wb_${env}_${keyId.replaceAll('-', '')}_${base62(secret, SECRET_CHARACTERS)}`;
   return body + checksum(body);
 }
 
-/** The key's id when the text has the form and checksum of a key, else null. */
-export function readKeyText(text: string): { keyId: string } | null {
+/** The key's id when the text has the form and checksum of a key of this env, else null. */
+export function readKeyText(text: string, env: string = KEY_ENV_DEFAULT): { keyId: string } | null {
   const match = KEY_TEXT.exec(text);
-  if (match === null || checksum(text.slice(0, -CHECKSUM_CHARACTERS)) !== match[3]) return null;
-  const hex = match[1]!;
+  if (match?.[1] !== env || checksum(text.slice(0, -CHECKSUM_CHARACTERS)) !== match[4]) return null;
+  const hex = match[2]!;
   return {
     keyId: `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`,
   };

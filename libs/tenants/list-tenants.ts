@@ -1,13 +1,27 @@
-import type { Repositories } from './create-tenant.js';
-import { ApiKey } from './api-key.entity.js';
-import { Tenant } from './tenant.entity.js';
+import type { Queryable } from '#runtime';
+import { TENANT_COLUMNS, toTenant, type Tenant, type TenantRow } from './tenant.js';
 
-/** Every tenant, oldest first; for the operator. */
-export function listTenants(source: Repositories): Promise<Tenant[]> {
-  return source.getRepository(Tenant).find({ order: { id: 'ASC' } });
+const LIST_TENANTS = `
+select ${TENANT_COLUMNS}
+from waybill.tenants t
+where ($1::uuid is null or t.id < $1)
+  and (t.deleted_at is not null) = $2
+order by t.id desc
+limit $3
+`;
+
+export interface TenantFilter {
+  readonly afterId: string | null;
+  /** Those that are being deleted, and no others; else those that are not. */
+  readonly deleting: boolean;
+  readonly limit: number;
 }
 
-/** A tenant's API keys, oldest first, the revoked and expired ones too; never with a secret. */
-export function listApiKeys(source: Repositories, tenantId: string): Promise<ApiKey[]> {
-  return source.getRepository(ApiKey).find({ where: { tenantId }, order: { id: 'ASC' } });
+/** Tenants, newest first, at most `limit`, those older than the tenant `afterId` when it is given; for the operator. */
+export async function listTenants(
+  db: Queryable,
+  { afterId, deleting, limit }: TenantFilter,
+): Promise<Tenant[]> {
+  const { rows } = await db.query<TenantRow>({ text: LIST_TENANTS, values: [afterId, deleting, limit] });
+  return rows.map(toTenant);
 }

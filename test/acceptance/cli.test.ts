@@ -135,6 +135,52 @@ describe('the command line', () => {
     await receiver.close();
   });
 
+  it('suspends, resumes and deletes tenants, and rotates and revokes keys, without an api', async () => {
+    await waybill('migrate');
+    const { id: tenant } = await json<{ id: string }>('tenant', 'create', '--name', 'acme');
+    const key = (...args: string[]) => json<Record<string, unknown>>('key', ...args, '--tenant', tenant);
+    const ends = new Date(Date.now() + 3_600_000).toISOString();
+    const made = await key('create', '--name', 'ops', '--scopes', 'keys,events:read', '--expires', ends);
+    expect(made).toMatchObject({ key: expect.stringMatching(/^wb_live_/), expires_at: ends });
+    const rotated = await key('rotate', String(made['id']), '--overlap', '0');
+    expect(rotated).toMatchObject({
+      key: expect.stringMatching(/^wb_live_/),
+      replaces: { id: made['id'], status: 'expired' },
+    });
+    const { data } = await key('list');
+    expect(data).toMatchObject([
+      { id: rotated['id'], status: 'live', scopes: ['keys', 'events:read'], last_used_at: null },
+      { id: made['id'], status: 'expired' },
+    ]);
+    // The operator may take a tenant's last one, too.
+    expect(await key('revoke', String(rotated['id']))).toMatchObject({ revoked: true });
+    const asText = await waybill('key', 'list', '--tenant', tenant);
+    expect(asText.stdout).toMatch(/revoked {2}keys,events:read {2}ops\n.* {2}expired/);
+
+    const change = (name: string) => json<{ status: string }>('tenant', name, tenant);
+    for (const [name, status] of [
+      ['suspend', 'suspended'],
+      ['suspend', 'suspended'],
+      ['resume', 'active'],
+    ] as const)
+      expect(await change(name)).toMatchObject({ id: tenant, status });
+    expect(await change('delete')).toEqual({ id: tenant, status: 'deleting' });
+    expect(await json('tenant', 'list')).toEqual({ data: [] });
+    expect(await json('tenant', 'list', '--deleting')).toMatchObject({
+      data: [{ id: tenant, status: 'deleting' }],
+    });
+    for (const args of [
+      ['tenant', 'delete', tenant],
+      ['tenant', 'resume', tenant],
+      ['key', 'list', '--tenant', tenant],
+      ['key', 'create', '--tenant', tenant, '--name', 'x', '--scopes', 'admin'],
+      ['key', 'rotate', String(rotated['id']), '--tenant', tenant],
+    ]) {
+      const { code, stderr } = await waybill(...args, '--json');
+      expect([code, JSON.parse(stderr)]).toMatchObject([1, { error: { code: 'tenant_not_found' } }]);
+    }
+  });
+
   it('says what is wrong on standard error and exits with 1, as text or as JSON', async () => {
     await waybill('migrate');
     const tenant = await json<{ id: string }>('tenant', 'create', '--name', 'acme');

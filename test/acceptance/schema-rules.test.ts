@@ -106,6 +106,7 @@ describe('the schema in the catalogue', () => {
       'idempotency_keys_by_age',
       'replicas_pkey unique',
       'schema_revision_pkey unique',
+      'tenants_deleted',
       'tenants_pkey unique',
     ]);
   });
@@ -119,7 +120,7 @@ describe('the schema in the catalogue', () => {
     ).toEqual([]);
   });
 
-  it('has no triggers, no rules, no sequences of ours, and one volatile function, which makes partitions', async () => {
+  it('has no triggers, no rules, no sequences of ours, and two volatile functions: one makes partitions, one erases a deleted tenant', async () => {
     // PostgreSQL keeps foreign keys by triggers of its own, which are internal.
     expect(
       await column(
@@ -136,9 +137,9 @@ describe('the schema in the catalogue', () => {
     ).toEqual(['migrations_id_seq']);
     expect(
       await column(
-        `select proname::text as value from pg_proc where pronamespace = 'waybill'::regnamespace and provolatile <> 'i'`,
+        `select proname::text as value from pg_proc where pronamespace = 'waybill'::regnamespace and provolatile <> 'i' order by 1`,
       ),
-    ).toEqual(['create_day_partitions']);
+    ).toEqual(['create_day_partitions', 'purge_tenant']);
   });
 
   it('has the two index orders of the queue, a half-filled heap, and no index on what a claim writes', async () => {

@@ -25,12 +25,13 @@ const stage = new ApiStage();
 let b: {
   tenant: TestTenant;
   client: ApiClient;
+  key: { id: string };
   endpoint: CreatedEndpoint;
   unheard: CreatedEndpoint;
   events: Accepted[];
 };
 /** A's own things, which A must go on seeing. */
-let a: { endpoint: CreatedEndpoint; unheard: CreatedEndpoint; events: Accepted[] };
+let a: { key: { id: string }; endpoint: CreatedEndpoint; unheard: CreatedEndpoint; events: Accepted[] };
 
 beforeAll(async () => {
   const tenant = await createTenantWithKey(stage.database.url, { name: 'B' });
@@ -39,12 +40,15 @@ beforeAll(async () => {
   // Endpoints of each that get no event by themselves.
   const quiet = { event_types: ['never.sent'] };
   const unheard = await stage.addEndpoint({ ...quiet, description: 'of B' }, client);
+  const spare = async (by: ApiClient) =>
+    (await by.post<{ id: string }>('/v1/keys', { name: 'of B', scopes: ['keys'] })).body;
   a = {
+    key: await spare(stage.client),
     endpoint: await stage.addEndpoint({ description: 'of A' }),
     unheard: await stage.addEndpoint(quiet),
     events: [],
   };
-  b = { tenant, client, endpoint, unheard, events: [] };
+  b = { tenant, client, key: await spare(client), endpoint, unheard, events: [] };
   for (const [owner, by] of [
     [a, stage.client],
     [b, client],
@@ -80,7 +84,7 @@ function comparable({ status, headers, text }: ApiResponse<unknown>): object {
 type Route = (client: ApiClient, id: string) => Promise<ApiResponse<unknown>>;
 
 /** Every route that takes an id in its path, by the words of its controller. */
-const ROUTES: Record<string, { kind: 'event' | 'delivery' | 'endpoint'; call: Route }> = {
+const ROUTES: Record<string, { kind: 'event' | 'delivery' | 'endpoint' | 'key'; call: Route }> = {
   'GET v1/events/:id': { kind: 'event', call: (client, id) => client.get(`/v1/events/${id}`) },
   'GET v1/deliveries/:id': { kind: 'delivery', call: (client, id) => client.get(`/v1/deliveries/${id}`) },
   'POST v1/deliveries/:id/replay': {
@@ -134,6 +138,16 @@ const ROUTES: Record<string, { kind: 'event' | 'delivery' | 'endpoint'; call: Ro
     },
   },
   'DELETE v1/endpoints/:id': { kind: 'endpoint', call: (client, id) => client.delete(`/v1/endpoints/${id}`) },
+  'GET v1/keys/:id': { kind: 'key', call: (client, id) => client.get(`/v1/keys/${id}`) },
+  'PATCH v1/keys/:id': {
+    kind: 'key',
+    call: (client, id) => client.patch(`/v1/keys/${id}`, { name: 'taken' }),
+  },
+  'POST v1/keys/:id/rotate': {
+    kind: 'key',
+    call: (client, id) => client.post(`/v1/keys/${id}/rotate`, { overlap_seconds: 0 }),
+  },
+  'DELETE v1/keys/:id': { kind: 'key', call: (client, id) => client.delete(`/v1/keys/${id}`) },
 };
 
 const CONTROLLERS = [
@@ -143,6 +157,7 @@ const CONTROLLERS = [
   'dead-letters/dead-letters.controller.ts',
   'endpoints/endpoints.controller.ts',
   'endpoints/endpoint-secrets.controller.ts',
+  'keys/keys.controller.ts',
 ];
 
 it('[row 67] every route of the controllers that takes an id is tried here', () => {
@@ -162,6 +177,7 @@ describe.each(Object.entries(ROUTES))('[row 67] %s', (_route, { kind, call }) =>
       event: b.events[0]!.id,
       delivery: b.events[0]!.deliveries[0]!.id,
       endpoint: b.endpoint.id,
+      key: b.key.id,
     };
     const before = [
       await tenantRows(stage.pool, b.tenant.tenantId),
@@ -215,7 +231,7 @@ it("[row 67] a filter by a thing of B's finds A as much as one that nobody has: 
   }
 });
 
-it.each(['/v1/events', '/v1/deliveries', '/v1/dead-letters', '/v1/endpoints'])(
+it.each(['/v1/events', '/v1/deliveries', '/v1/dead-letters', '/v1/endpoints', '/v1/keys'])(
   "[row 67] a cursor of B's list at %s shows A nothing but A's",
   async (path) => {
     const idsOf = ({ body }: ApiResponse<Page>) => body.data.map(({ id, delivery_id }) => id ?? delivery_id!);
@@ -265,7 +281,12 @@ it("[row 67] A's event goes to A's endpoint alone, though B takes everything", a
 
 it("[row 67] B's own key does all of that", async () => {
   for (const { kind, call } of Object.values(ROUTES)) {
-    const ids = { event: b.events[1]!.id, delivery: b.events[1]!.deliveries[0]!.id, endpoint: b.endpoint.id };
+    const ids = {
+      event: b.events[1]!.id,
+      delivery: b.events[1]!.deliveries[0]!.id,
+      endpoint: b.endpoint.id,
+      key: b.key.id,
+    };
     expect((await call(b.client, ids[kind])).status).toBeLessThan(300);
   }
 });

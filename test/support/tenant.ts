@@ -1,7 +1,7 @@
-import { openDataSource } from '#runtime';
-import { ApiKey, createApiKey, createTenant, type Scope, Tenant } from '#tenants';
+import { createApiKey, createTenant, type Scope } from '#tenants';
 
 import { type ApiClient, createClient } from './api-client.js';
+import { createTestPool } from './database.js';
 
 /** A tenant with one API key. */
 export interface TestTenant {
@@ -23,18 +23,12 @@ export async function createTenantWithKey(
   databaseUrl: string,
   { name = 'Tenant of a test', scopes = ['admin'] }: TenantOptions = {},
 ): Promise<TestTenant> {
-  const source = await openDataSource({
-    url: databaseUrl,
-    role: null,
-    entities: [Tenant, ApiKey],
-    applicationName: 'waybill-test',
-    max: 1,
-  });
+  const pool = createTestPool(databaseUrl, 1);
   try {
-    const { id: tenantId } = await createTenant(source, { name });
-    const { key } = await createApiKey(source, tenantId, { name: 'test', scopes });
+    const { id: tenantId } = await createTenant(pool, { name });
+    const { key } = await createApiKey(pool, tenantId, { name: 'test', scopes });
     return { tenantId, key, clientOf: (url) => createClient(url, key) };
   } finally {
-    await source.destroy();
+    await pool.end();
   }
 }

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import type { EgressPolicy } from '#egress';
 import type { Hints } from '#outbox';
-import type { Config, Logger } from '#runtime';
+import type { Config, Logger, Queryable } from '#runtime';
 import type { Keyring } from '#secrets';
 import type { CreateOnce } from './creation/create-once.js';
 import type { InTenant } from './in-tenant.js';
@@ -22,6 +22,8 @@ export class ApiContext {
     readonly keyring: Keyring,
     /** What POST routes create for a tenant: once under an idempotency key. */
     readonly createOnce: CreateOnce,
+    /** The same for what belongs to no tenant, under NIL_UUID in the tenant's place. */
+    readonly createPlatformOnce: CreateOnce<Queryable>,
     /** Up to when lists are complete for good, as of half a second ago at most: a bound that was true once stays so. */
     readonly settledUntil: () => Promise<Date | null>,
     /** What is nobody's, or for the platform's operator: readiness, gauges, hints. */

@@ -13,8 +13,10 @@ import { EventsController } from './events/events.controller.js';
 import { HealthController } from './health/health.controller.js';
 import { DtoPipe } from './http/dto.pipe.js';
 import { JsonBodyInterceptor } from './http/json-body.interceptor.js';
+import { KeysController } from './keys/keys.controller.js';
 import { MetricsController } from './metrics/metrics.controller.js';
 import { ProblemFilter } from './problem.filter.js';
+import { TenantsController } from './tenants/tenants.controller.js';
 
 /** The api, around a context that main makes and closes. Guard, then body, then DTO, then handler; errors at the end. */
 @Module({})
@@ -30,6 +32,9 @@ export class AppModule {
         DeadLettersController,
         EndpointsController,
         EndpointSecretsController,
+        KeysController,
+        // Without an operator's key there are no such routes, to nobody.
+        ...(context.config.operatorKeyDigests.length > 0 ? [TenantsController] : []),
         HealthController,
         DocsController,
         MetricsController,

@@ -1,10 +1,18 @@
 import { parseEgressPolicy } from '#egress';
 import { Endpoint, EndpointSecret, Subscription } from '#endpoints';
 import { createHints } from '#outbox';
-import { createPool, openDataSource, readSettledUntil, type Config, type Logger } from '#runtime';
+import {
+  createPool,
+  openDataSource,
+  readSettledUntil,
+  withTransaction,
+  type Config,
+  type Logger,
+} from '#runtime';
 import type { Keyring } from '#secrets';
-import { ApiKey, Tenant, withTenant } from '#tenants';
+import { noteKeyUse, withTenant } from '#tenants';
 import { ApiContext } from './api-context.js';
+import { KeyUse } from './auth/key-use.js';
 import { openCreateOnce } from './creation/create-once.js';
 import { remember } from './http/remember.js';
 import type { InTenant } from './in-tenant.js';
@@ -28,7 +36,6 @@ export async function createContext(
   });
   const onIdleError = (error: Error): void =>
     logger.warn({ event: 'database.connection_lost', message: error.message });
-  const intake = new Intake(config, onIdleError);
   const platformPool = createPool({
     url: config.databaseUrl,
     role: 'waybill_operator',
@@ -38,10 +45,15 @@ export async function createContext(
     lockTimeoutMs: 2_000,
     onIdleError,
   });
+  const keyUse = new KeyUse(
+    (keys) => noteKeyUse(platformPool, keys),
+    (error) => logger.warn({ event: 'key_use.failed', message: String(error) }),
+  );
+  const intake = new Intake(config, onIdleError, (key) => keyUse.note(key));
   const source = await openDataSource({
     url: config.databaseUrl,
     role: 'waybill_app',
-    entities: [Tenant, ApiKey, Endpoint, EndpointSecret, Subscription],
+    entities: [Endpoint, EndpointSecret, Subscription],
     applicationName: 'waybill-api',
     max: 12,
   });
@@ -58,6 +70,7 @@ export async function createContext(
     inTenant,
     keyring,
     openCreateOnce(inTenant),
+    openCreateOnce((_, run) => withTransaction(platformPool, run)),
     remember(SETTLED_AGE_MS, () => readSettledUntil(platformPool)),
     platformPool,
     egressPolicy,
@@ -68,7 +81,7 @@ export async function createContext(
   return {
     context,
     async close() {
-      await hints.settled();
+      await Promise.all([hints.settled(), keyUse.settled()]);
       await Promise.all([source.destroy(), intake.close(), platformPool.end()]);
     },
   };

@@ -9,7 +9,7 @@ import {
   unknownSettings,
   type Queryable,
 } from '#runtime';
-import { openPool } from './with-source.js';
+import { openPool } from './with-database.js';
 
 /** One line of the doctor's report. */
 export interface Finding {

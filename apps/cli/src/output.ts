@@ -1,5 +1,8 @@
-import { CommanderError } from 'commander';
+import { CommanderError, type Command } from 'commander';
 import { AppError, isDatabaseUnavailable } from '#runtime';
+
+/** The environment a command reads its settings from. */
+export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** How a command says what it did: lines for people, or one JSON document for programs. */
 export interface Output {
@@ -13,6 +16,11 @@ export function print<Result extends object>(
   lines: (result: Result) => readonly string[],
 ): void {
   console.log(output.json ? JSON.stringify(result) : lines(result).join('\n'));
+}
+
+/** Gives a command the option to print JSON. */
+export function asJson(command: Command): Command {
+  return command.option('--json', 'print JSON', false);
 }
 
 /** Says on standard error what went wrong. */

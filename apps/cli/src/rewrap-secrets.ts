@@ -1,5 +1,5 @@
 import { assertSchemaRevision, type Config } from '#runtime';
-import { openPool } from './with-source.js';
+import { openPool } from './with-database.js';
 
 /** One transaction holds so many rows for so long: a few milliseconds. */
 const BATCH_SIZE = 200;

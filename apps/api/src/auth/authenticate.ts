@@ -14,9 +14,9 @@ const LIMITS = { inputsMax: 256, bytesMax: Infinity, flightsMax: 2 };
  * Looks up the keys of requests that come at the same time in one statement, which starts after the last of them came:
  * a request never sees a key as it was before the request. Nothing is kept for the next.
  */
-export function createAuthenticate(db: Queryable): Authenticate {
+export function createAuthenticate(db: Queryable, env: string): Authenticate {
   const lookUp = groupCalls(async (keyTexts: readonly string[]): Promise<Settled<KeyHolder>[]> => {
-    const verdicts = await authenticateKeys(db, keyTexts);
+    const verdicts = await authenticateKeys(db, keyTexts, env);
     return verdicts.map((verdict) => (verdict instanceof AppError ? { error: verdict } : { value: verdict }));
   }, LIMITS);
   return async (request) => lookUp(bearerOf(request.headers.authorization));
@@ -34,7 +34,8 @@ export function refuseQuery(query: object): void {
   if (names.length > 0) throw unknownField(names);
 }
 
-function bearerOf(header: string | undefined): string {
+/** The bearer token of an Authorization header; throws `authentication_required` when it brings none. */
+export function bearerOf(header: string | undefined): string {
   const match = /^bearer(?: +(.*))?$/i.exec(header ?? '');
   if (match === null) throw new AppError('authentication_required');
   return match[1] ?? '';

@@ -6,9 +6,13 @@ import type { Scope } from '#tenants';
 import { ApiContext } from '../api-context.js';
 import { stateOf } from '../http/request-state.js';
 import { refuseQuery, requireScope } from './authenticate.js';
-import { PUBLIC, SCOPE } from './require-scope.js';
+import { assertOperator } from './assert-operator.js';
+import { OPERATOR, PUBLIC, SCOPE } from './require-scope.js';
 
-/** Lets a request through when its bearer key is valid now and has the scope of the route. */
+/**
+ * Lets a request through when its bearer key is valid now and has the scope of the route, or is the operator's where the
+ * route is.
+ */
 @Injectable()
 export class KeyGuard implements CanActivate {
   constructor(
@@ -19,9 +23,13 @@ export class KeyGuard implements CanActivate {
   async canActivate(execution: ExecutionContext): Promise<boolean> {
     if (this.reflector.get<boolean | undefined>(PUBLIC, execution.getClass())) return true;
     const request = execution.switchToHttp().getRequest<Request>();
-    const holder = await this.context.intake.authenticate(request);
-    requireScope(holder, this.reflector.get<Scope | undefined>(SCOPE, execution.getHandler()) ?? 'admin');
-    stateOf(request).holder = holder;
+    if (this.reflector.get<boolean | undefined>(OPERATOR, execution.getClass())) {
+      assertOperator(request.headers.authorization, this.context.config.operatorKeyDigests);
+    } else {
+      const holder = await this.context.intake.authenticate(request);
+      requireScope(holder, this.reflector.get<Scope | undefined>(SCOPE, execution.getHandler()) ?? 'admin');
+      stateOf(request).holder = holder;
+    }
     if (!takesQuery(execution)) refuseQuery(request.query);
     return true;
   }

@@ -1,19 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { claimIdempotencyKey, nameKeyResource, type IdempotencyUse } from '#outbox';
-import { AppError, limitLockWait } from '#runtime';
+import { AppError, limitLockWait, type Queryable } from '#runtime';
 import type { TenantTransaction } from '#tenants';
-import type { InTenant } from '../in-tenant.js';
 import { Turns } from '../publish/turns.js';
 import type { Creation } from './creation.js';
 
 /** How something is made, and how it is found again for a request that comes a second time. */
-export interface CreationWork<Made> {
+export interface CreationWork<Made, Tx extends Queryable = TenantTransaction> {
   /** Makes it in the transaction; what it throws takes everything back, and leaves the key free. */
-  create(tx: TenantTransaction): Promise<Made>;
+  create(tx: Tx): Promise<Made>;
   /** The uuid by which `read` finds it. */
   idOf(made: Made): string;
   /** What an earlier request made, as it is now and without any secret; throws when it is gone. */
-  read(tx: TenantTransaction, id: string): Promise<Made>;
+  read(tx: Tx, id: string): Promise<Made>;
 }
 
 /** What stands there now, and whether an earlier request made it. */
@@ -23,10 +22,10 @@ export interface Created<Made> {
 }
 
 /** Creates something, once for all requests under one key; when this returns, it is committed together with its key. */
-export type CreateOnce = <Made>(
+export type CreateOnce<Tx extends Queryable = TenantTransaction> = <Made>(
   tenantId: string,
   creation: Creation,
-  work: CreationWork<Made>,
+  work: CreationWork<Made, Tx>,
 ) => Promise<Created<Made>>;
 
 /** How long a request waits in all for another one with its key. */
@@ -35,18 +34,19 @@ const KEY_WAIT_MS = 2_000;
 const KEY_LOCK_WAIT_MS = 20;
 const PAUSE_MS = 50;
 
-/** A CreateOnce whose transactions are those of `inTenant`. */
-export function openCreateOnce(inTenant: InTenant): CreateOnce {
+/** Runs work in one transaction that may write the tenant's idempotency keys. */
+export type RunFor<Tx> = <Result>(tenantId: string, run: (tx: Tx) => Promise<Result>) => Promise<Result>;
+
+/** A CreateOnce whose transactions are those of `runFor`. */
+export function openCreateOnce<Tx extends Queryable>(runFor: RunFor<Tx>): CreateOnce<Tx> {
   const turns = new Turns();
   return async (tenantId, creation, work) => {
     const { idempotency } = creation;
-    if (idempotency === null) return { made: await inTenant(tenantId, work.create), repeated: false };
+    if (idempotency === null) return { made: await runFor(tenantId, work.create), repeated: false };
     const deadline = performance.now() + KEY_WAIT_MS;
     // Of the requests under one key only one at a time in this process: those that wait hold no connection.
     const turn = await turns.take(`${tenantId} ${idempotency.key}`, KEY_WAIT_MS, () =>
-      untilKeyIsFree(deadline, () =>
-        inTenant(tenantId, (tx) => createOrFind(tx, tenantId, idempotency, work)),
-      ),
+      untilKeyIsFree(deadline, () => runFor(tenantId, (tx) => createOrFind(tx, tenantId, idempotency, work))),
     );
     if (turn === null) throw new AppError('idempotency_key_in_progress', undefined, { retryAfterSeconds: 1 });
     if (turn.result.repeated) creation.markReplayed();
@@ -54,11 +54,11 @@ export function openCreateOnce(inTenant: InTenant): CreateOnce {
   };
 }
 
-async function createOrFind<Made>(
-  tx: TenantTransaction,
+async function createOrFind<Made, Tx extends Queryable>(
+  tx: Tx,
   tenantId: string,
   idempotency: IdempotencyUse,
-  work: CreationWork<Made>,
+  work: CreationWork<Made, Tx>,
 ): Promise<Created<Made>> {
   await limitLockWait(tx, KEY_LOCK_WAIT_MS);
   const claim = await claimIdempotencyKey(tx, tenantId, idempotency);

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import { acceptEvents, type AcceptResult, type EventInput } from '#outbox';
 import {
   AppError,
@@ -9,6 +10,7 @@ import {
   type Database,
   type PoolOptions,
 } from '#runtime';
+import type { KeyHolder } from '#tenants';
 import { createAuthenticate, type Authenticate } from '../auth/authenticate.js';
 import { createGroupAccept, type Accept } from './group-accept.js';
 import { Turns } from './turns.js';
@@ -35,10 +37,10 @@ const LOCK_NOT_AVAILABLE = '55P03';
  * handler gets at its pools.
  */
 export class Intake {
-  /** Whose key a request brings, looked up together with those of requests that come at the same time. */
-  readonly authenticate: Authenticate;
   /** Stores an event without an idempotency key, together with others that come at the same time. */
   readonly accept: Accept;
+  readonly #authenticate: Authenticate;
+  readonly #noteUse: (key: KeyHolder) => void;
   readonly #authPool: Database;
   readonly #acceptPool: Database;
   readonly #keyedPool: Database;
@@ -46,7 +48,8 @@ export class Intake {
   readonly #options: { readonly maxAgeMs: number };
   readonly #turns = new Turns();
 
-  constructor(config: Config, onIdleError: (error: Error) => void) {
+  /** `noteUse` hears of every good key, and must not throw. */
+  constructor(config: Config, onIdleError: (error: Error) => void, noteUse: (key: KeyHolder) => void) {
     const open = (lane: string, options: Partial<PoolOptions> & Pick<PoolOptions, 'max'>): Database =>
       createPool({
         url: config.databaseUrl,
@@ -63,8 +66,16 @@ export class Intake {
     this.#keyedPool = open('keyed', { max: KEYED_CONNECTIONS });
     this.#batchPool = open('batch', { max: BATCH_CONNECTIONS, statementTimeoutMs: BATCH_TIMEOUT_MS });
     this.#options = { maxAgeMs: config.maxAgeMs };
-    this.authenticate = createAuthenticate(this.#authPool);
+    this.#authenticate = createAuthenticate(this.#authPool, config.keyEnv);
+    this.#noteUse = noteUse;
     this.accept = createGroupAccept((inputs) => acceptEvents(this.#acceptPool, inputs, this.#options));
+  }
+
+  /** Whose key a request brings, looked up together with those of requests that come at the same time. */
+  async authenticate(request: IncomingMessage): Promise<KeyHolder> {
+    const holder = await this.#authenticate(request);
+    this.#noteUse(holder);
+    return holder;
   }
 
   /** Stores an event under its idempotency key: of the requests under one key only one at a time in this process. */

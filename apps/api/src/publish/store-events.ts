@@ -95,6 +95,8 @@ function toInput(key: KeyHolder, envelope: Envelope): EventInput {
 }
 
 function toStored(result: AcceptResult, index: number | null): ItemResult {
+  // Deleted since the key was looked up: by now it is no key.
+  if (result.kind === 'tenant_deleted') return new AppError('invalid_api_key');
   if (result.kind !== 'conflict') return { event: result.event, repeated: result.kind === 'repeated' };
   if (index === null) return new AppError('idempotency_conflict');
   const place = `events[${index}]`;

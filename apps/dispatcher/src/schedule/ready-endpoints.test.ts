@@ -34,6 +34,15 @@ const sum = (quotas: readonly { tenantId: string; quota: number }[], tenantId: s
   quotas.filter((quota) => quota.tenantId === tenantId).reduce((total, { quota }) => total + quota, 0);
 
 describe('the ready endpoints', () => {
+  it('forget one that is gone with its tenant, and nobody asks for it again', () => {
+    const ready = new ReadyEndpoints();
+    see(ready, 'a', 'a0', 'a1');
+    ready.forget({ tenantId: 'a', endpointId: 'a0' });
+    ready.forget({ tenantId: 'b', endpointId: 'b0' });
+    expect(ready.size).toBe(1);
+    expect(ready.choose(room(10)).map(({ endpointId }) => endpointId)).toEqual(['a1']);
+  });
+
   it('share the slots evenly over tenants, however many endpoints each has', () => {
     const ready = new ReadyEndpoints();
     see(ready, 'a', ...Array.from({ length: 50 }, (_, index) => `a${index}`));

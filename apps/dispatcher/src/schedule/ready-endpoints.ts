@@ -42,7 +42,7 @@ const STALE_ENTRIES_MAX = 1_024;
  *
  *   unknown --seen--> ready --claim full--> ready (its watermark rises)
  *                       |\--claim short, not seen again meanwhile--> unknown
- *                       |\--held (paused, disabled, deleted)--> unknown
+ *                       |\--held (paused, disabled, deleted), or gone with its tenant--> unknown
  *                        \--its circuit, rate or Retry-After says later--> waiting --its time, or a circuit change--> ready
  *
  * Tenants take turns, then a tenant's endpoints do: a tenant with a thousand busy endpoints gets the share of one.
@@ -105,6 +105,12 @@ export class ReadyEndpoints {
     if (known !== undefined) this.#remove(known);
     const fresh = { tenantId, endpointId, watermarkMs: 0, seenInRound: this.#round, deep: false };
     this.#wait(known ?? fresh, holdMs, nowMs);
+  }
+
+  /** It is there no more. */
+  forget({ tenantId, endpointId }: EndpointRef): void {
+    const known = this.#tenants.get(tenantId)?.get(endpointId);
+    if (known !== undefined) this.#remove(known);
   }
 
   /** Its circuit changed: whatever it waits for is to be asked anew. */

@@ -200,6 +200,7 @@ export class Scheduler {
       replicas: this.#inFlight.replicas,
       circuitFailures: settings.circuitFailures,
     }).finally(() => this.#pace(performance.now() - askedAtMs));
+    this.#forgetGone(quotas, claim);
     this.#settle(claim);
     if (this.#stopping) {
       await this.#parts.giveBack(claim.deliveries, 0);
@@ -213,6 +214,12 @@ export class Scheduler {
   #pace(tookMs: number): void {
     if (tookMs > CLAIM_SLOW_MS) this.#claimMax = Math.max(1, this.#claimMax >> 1);
     else if (tookMs < CLAIM_SLOW_MS / 4) this.#claimMax = Math.min(CLAIM_MAX, this.#claimMax * 2);
+  }
+
+  /** A claim says how each chosen endpoint stands, unless it is there no more: its tenant was deleted. */
+  #forgetGone(quotas: readonly EndpointRef[], { endpoints }: Claim): void {
+    const known = new Set(endpoints.map(({ endpointId }) => endpointId));
+    for (const quota of quotas) if (!known.has(quota.endpointId)) this.#ready.forget(quota);
   }
 
   #settle({ endpoints, deliveries }: Claim): void {

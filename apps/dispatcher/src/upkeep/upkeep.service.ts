@@ -2,6 +2,7 @@ import { Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common'
 import { Interval } from '@nestjs/schedule';
 import { announceEvents, disableFailing, hasAnnouncements, keepReplica, purgeIdempotencyKeys } from '#outbox';
 import { createDayPartitions, formatId, withTransaction, type Config } from '#runtime';
+import { purgeTenants } from '#tenants';
 import { Engine } from '../engine.js';
 import { CONFIG } from '../tokens.js';
 import { reapStep, type ReapPlace } from './reap.js';
@@ -14,6 +15,10 @@ const DISABLE_EVERY_MS = 1_000;
 const DISABLE_ROWS = 100;
 const ANNOUNCE_EVERY_MS = 1_000;
 const ANNOUNCE_ROWS = 256;
+/** Four thousand rows a second of each: a large tenant takes its time, and nobody waits for it. */
+const ERASE_EVERY_MS = 500;
+const ERASE_TENANTS = 4;
+const ERASE_ROWS = 2_000;
 const PARTITIONS_EVERY_MS = 3_600_000;
 
 /**
@@ -88,6 +93,18 @@ export class UpkeepService implements OnApplicationBootstrap {
   purge(): Promise<void> {
     return this.#once('purge', async () => {
       await purgeIdempotencyKeys(this.engine.db, PURGE_ROWS);
+    });
+  }
+
+  /** What deleted tenants owned is taken away, their own row last. */
+  @Interval(ERASE_EVERY_MS)
+  erase(): Promise<void> {
+    return this.#once('erase', async () => {
+      const limits = { tenants: ERASE_TENANTS, rows: ERASE_ROWS };
+      for (const { tenantId, removed } of await purgeTenants(this.engine.db, limits)) {
+        if (removed !== null) continue;
+        this.engine.logger.info({ event: 'tenant.erased', tenant_id: formatId('tenant', tenantId) });
+      }
     });
   }
 
