@@ -1,7 +1,13 @@
 import type { EgressPolicy } from '#egress';
-import { newId } from '#runtime';
-import type { TenantTransaction } from '#tenants';
-import { acceptDescription, acceptEventTypes, acceptSecret, acceptUrl } from './endpoint-input.js';
+import { newId, type ConsumerReference } from '#runtime';
+import { lockConsumer, type TenantTransaction } from '#tenants';
+import {
+  acceptDescription,
+  acceptEventTypes,
+  acceptSecret,
+  acceptUrl,
+  refuseOperatorEvents,
+} from './endpoint-input.js';
 import { EndpointSecret } from './endpoint-secret.entity.js';
 import { Endpoint, type EndpointStatus } from './endpoint.entity.js';
 import type { DeliveryPolicy } from './read-delivery-policy.js';
@@ -9,6 +15,8 @@ import { findEndpoint, type SubscribedEndpoint } from './read-endpoint.js';
 import { replaceSubscriptions } from './subscriptions.js';
 
 export interface NewEndpoint {
+  /** Whose it is; the tenant's own when it is null or left out. */
+  readonly consumer?: ConsumerReference | null;
   readonly url: string;
   readonly description?: string;
   /** Null, an empty list or `*`: all event types. */
@@ -20,6 +28,7 @@ export interface NewEndpoint {
 
 /**
  * Stores an endpoint with its subscription and its signing secret. The secret is in this answer and in no later one.
+ * Throws `consumer_not_found` for a consumer that is not there; one that is being deleted gets no more endpoints.
  */
 export async function createEndpoint(
   tx: TenantTransaction,
@@ -32,10 +41,27 @@ export async function createEndpoint(
   const secret = acceptSecret(input.secret);
   const eventTypes = acceptEventTypes(input.eventTypes ?? null);
   const description = acceptDescription(input.description ?? '');
-  await tx
-    .getRepository(Endpoint)
-    .insert({ tenantId, id, url, description, status: input.status ?? 'enabled', ...input.delivery });
+  const consumerId = await readConsumer(tx, tenantId, input);
+  await tx.getRepository(Endpoint).insert({
+    tenantId,
+    id,
+    consumerId,
+    url,
+    description,
+    status: input.status ?? 'enabled',
+    ...input.delivery,
+  });
   await tx.getRepository(EndpointSecret).insert({ tenantId, endpointId: id, id: newId(), secret });
-  await replaceSubscriptions(tx, tenantId, id, eventTypes);
+  await replaceSubscriptions(tx, tenantId, { id, consumerId }, eventTypes);
   return { endpoint: await findEndpoint(tx, tenantId, id), secret };
+}
+
+async function readConsumer(
+  tx: TenantTransaction,
+  tenantId: string,
+  { consumer, eventTypes = null }: NewEndpoint,
+): Promise<string | null> {
+  if (!consumer) return null;
+  refuseOperatorEvents(eventTypes);
+  return (await lockConsumer(tx, tenantId, consumer, 'for_key_share')).id;
 }

@@ -1,5 +1,6 @@
 export { readCircuit, type Circuit, type CircuitState } from './circuit.js';
 export { createEndpoint, type NewEndpoint } from './create-endpoint.js';
+export { deleteConsumer } from './delete-consumer.js';
 export { EndpointSecret } from './endpoint-secret.entity.js';
 export { Endpoint, ENDPOINT_STATUSES, type DisabledReason, type EndpointStatus } from './endpoint.entity.js';
 export {
@@ -21,9 +22,4 @@ export {
 export { findEndpoint, listEndpoints, type SubscribedEndpoint } from './read-endpoint.js';
 export { type RetryBackoff, type RetryPolicy, type RetrySchedule } from './read-retry.js';
 export { Subscription } from './subscription.entity.js';
-export {
-  deleteEndpoint,
-  updateEndpoint,
-  type EndpointChange,
-  type VersionExpectation,
-} from './update-endpoint.js';
+export { deleteEndpoint, updateEndpoint, type EndpointChange } from './update-endpoint.js';

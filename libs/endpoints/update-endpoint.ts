@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import { IsNull } from 'typeorm';
 import type { EgressPolicy } from '#egress';
-import { AppError } from '#runtime';
+import { AppError, type VersionExpectation } from '#runtime';
 import type { TenantTransaction } from '#tenants';
 import { closeCircuit, deleteCircuit, resetCircuit } from './circuit.js';
-import { acceptDescription, acceptEventTypes, acceptUrl } from './endpoint-input.js';
+import { acceptDescription, acceptEventTypes, acceptUrl, refuseOperatorEvents } from './endpoint-input.js';
 import { Endpoint, type EndpointStatus } from './endpoint.entity.js';
 import { deleteRateTokens } from './rate-tokens.js';
 import type { DeliveryPolicy } from './read-delivery-policy.js';
@@ -19,9 +19,6 @@ export interface EndpointChange {
   readonly status?: EndpointStatus;
   readonly delivery?: Partial<DeliveryPolicy>;
 }
-
-/** Says whether a version is one the caller expects. */
-export type VersionExpectation = (version: number) => boolean;
 
 /**
  * Changes an endpoint under a row lock: of two that expect the same version one succeeds, the other gets
@@ -39,6 +36,7 @@ export async function updateEndpoint(
   const description = change.description === undefined ? undefined : acceptDescription(change.description);
   const eventTypes = change.eventTypes === undefined ? undefined : acceptEventTypes(change.eventTypes);
   const before = await lockEndpoint(tx, tenantId, endpointId, options.expects);
+  if (before.consumerId !== null) refuseOperatorEvents(change.eventTypes ?? null);
   const subscribed = eventTypes !== undefined && (await resubscribe(tx, before, eventTypes));
   const asked = {
     ...given({ url, description, status: change.status }),
@@ -85,7 +83,7 @@ export async function deleteEndpoint(
   options: { readonly expects: VersionExpectation },
 ): Promise<void> {
   const before = await lockEndpoint(tx, tenantId, endpointId, options.expects);
-  await replaceSubscriptions(tx, tenantId, endpointId, []);
+  await replaceSubscriptions(tx, tenantId, before, []);
   await deleteCircuit(tx, tenantId, endpointId);
   await deleteRateTokens(tx, tenantId, endpointId);
   await tx
@@ -120,6 +118,6 @@ async function resubscribe(
 ): Promise<boolean> {
   const stored = (await readSubscriptions(tx, endpoint.tenantId, [endpoint.id])).get(endpoint.id)!;
   const same = stored.length === eventTypes.length && stored.every((entry) => eventTypes.includes(entry));
-  if (!same) await replaceSubscriptions(tx, endpoint.tenantId, endpoint.id, eventTypes);
+  if (!same) await replaceSubscriptions(tx, endpoint.tenantId, endpoint, eventTypes);
   return !same;
 }

@@ -4,7 +4,7 @@ import type { AcceptedEvent, DeliveryState } from './types.js';
 
 /** The events that idempotency keys stand for, with the state of their deliveries as it is now. */
 const READ_ACCEPTED_EVENTS = `
-select asked.place, k.fingerprint, e.id, e.event_type, e.created_at,
+select asked.place, k.fingerprint, e.id, e.consumer_id, e.event_type, e.created_at,
   (select coalesce(json_agg(json_build_object('id', d.id, 'endpoint_id', d.endpoint_id,
       'state', ${SHOWN_STATE}) order by d.endpoint_id), '[]')
    from waybill.deliveries d
@@ -25,6 +25,7 @@ interface AcceptedRow {
   place: number;
   fingerprint: Buffer;
   id: string;
+  consumer_id: string | null;
   event_type: string;
   created_at: Date;
   deliveries: { id: string; endpoint_id: string; state: DeliveryState }[];
@@ -50,6 +51,7 @@ export async function readAcceptedEvents(
 function toEvent(row: AcceptedRow): AcceptedEvent {
   return {
     id: row.id,
+    consumerId: row.consumer_id,
     eventType: row.event_type,
     createdAt: row.created_at,
     deliveries: row.deliveries.map(({ id, endpoint_id, state }) => ({ id, endpointId: endpoint_id, state })),

@@ -1,5 +1,6 @@
 export { AppError, type AppErrorOptions, type ErrorDetail } from './app-error.js';
 export { isDatabaseUrl, readConfig, RECORD_MARGIN_MS, type Config } from './config.js';
+export { readConsumerReference, readConsumerUid, type ConsumerReference } from './consumer-reference.js';
 export {
   createPool,
   isDatabaseUnavailable,
@@ -13,7 +14,17 @@ export {
 export { openDataSource, type DataSourceOptions } from './data-source.js';
 export { describeSchema } from './describe-schema.js';
 export { ERRORS, type ErrorCode } from './error-table.js';
-export { derivedId, formatId, ID_PREFIXES, idTime, newId, parseId, readId, type IdKind } from './ids.js';
+export {
+  derivedId,
+  formatId,
+  formatIdOrNull,
+  ID_PREFIXES,
+  idTime,
+  newId,
+  parseId,
+  readId,
+  type IdKind,
+} from './ids.js';
 export { createLogger, type Logger } from './logger.js';
 export {
   assertSchemaRevision,
@@ -30,6 +41,7 @@ export {
 export { findEmbeddedUrl } from './embedded-postgres/find-embedded-url.js';
 export { listen, type Listener, type ListenOptions } from './listen.js';
 export { isMetricsAllowed } from './metrics-token.js';
+export { type VersionExpectation } from './version-expectation.js';
 export { VERSION } from './version.js';
 export { nestLogger } from './nest-logger.js';
 export { explainFailure, runApp, type RunningApp } from './run-app.js';

@@ -1,11 +1,15 @@
 export { ApiKey } from './api-key.entity.js';
 export { authenticateKeys, type KeyHolder } from './authenticate-keys.js';
 export { bootstrapTenant } from './bootstrap-tenant.js';
+export { Consumer } from './consumer.entity.js';
 export { createApiKey, type NewApiKey } from './create-api-key.js';
 export { createTenant, type Repositories } from './create-tenant.js';
+export { ensureConsumer, type NewConsumer } from './ensure-consumer.js';
+export { findConsumer, listConsumers, readConsumerId } from './find-consumer.js';
 export { formatKeyText, readKeyText } from './key-text.js';
 export { revokeApiKey } from './revoke-api-key.js';
 export { isScope, SCOPES, type Scope } from './scopes.js';
 export { Tenant } from './tenant.entity.js';
 export { listApiKeys, listTenants } from './list-tenants.js';
+export { lockConsumer, updateConsumer, type ConsumerChange } from './update-consumer.js';
 export { withTenant, type TenantTransaction } from './with-tenant.js';

@@ -6,6 +6,7 @@ export const SCOPES = [
   'endpoints:write',
   'deliveries:read',
   'deliveries:write',
+  'consumers',
   'admin',
 ] as const;
 

@@ -2,7 +2,7 @@ import { parseEgressPolicy } from '#egress';
 import { Endpoint, EndpointSecret, Subscription } from '#endpoints';
 import { createHints } from '#outbox';
 import { createPool, openDataSource, type Config, type Logger } from '#runtime';
-import { ApiKey, Tenant, withTenant } from '#tenants';
+import { ApiKey, Consumer, Tenant, withTenant } from '#tenants';
 import { ApiContext } from './api-context.js';
 import { Lifecycle } from './lifecycle.js';
 import { createMetrics } from './metrics/create-metrics.js';
@@ -33,7 +33,7 @@ export async function createContext(
   const source = await openDataSource({
     url: config.databaseUrl,
     role: 'waybill_app',
-    entities: [Tenant, ApiKey, Endpoint, EndpointSecret, Subscription],
+    entities: [Tenant, ApiKey, Consumer, Endpoint, EndpointSecret, Subscription],
     applicationName: 'waybill-api',
     max: 12,
   });

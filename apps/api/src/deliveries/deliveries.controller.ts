@@ -13,6 +13,7 @@ import { AppError, formatId, parseId } from '#runtime';
 import type { KeyHolder } from '#tenants';
 import { ApiContext } from '../api-context.js';
 import { CurrentKey, RequireScope } from '../auth/require-scope.js';
+import { listOfConsumer, readConsumerFilter } from '../consumers/consumer-filter.js';
 import { createdBetween } from '../http/created-between.js';
 import { readPage, toPage } from '../http/page.js';
 import { attemptView, deliveryView } from './delivery-view.js';
@@ -31,6 +32,7 @@ export class DeliveriesController {
   @RequireScope('deliveries:read')
   async list(@CurrentKey() key: KeyHolder, @Query() query: ListDeliveriesDto) {
     const page = readPage<[string, string]>(LIST, ['uuid', 'uuid'], query);
+    const consumer = readConsumerFilter(query.consumer);
     const filter = {
       after: page.after && { eventId: page.after[0], endpointId: page.after[1] },
       endpointId: query.endpoint_id === undefined ? null : parseId('endpoint', query.endpoint_id),
@@ -39,7 +41,11 @@ export class DeliveriesController {
       ...createdBetween(query),
       limit: page.limit + 1,
     };
-    const rows = await this.context.inTenant(key.tenantId, (tx) => listDeliveries(tx, key.tenantId, filter));
+    const rows = await this.context.inTenant(key.tenantId, (tx) =>
+      listOfConsumer(tx, key.tenantId, consumer, (consumerId) =>
+        listDeliveries(tx, key.tenantId, { ...filter, consumerId }),
+      ),
+    );
     return toPage(LIST, rows, page.limit, (row) => [row.eventId, row.endpointId], deliveryView);
   }
 

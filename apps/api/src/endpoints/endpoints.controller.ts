@@ -21,10 +21,11 @@ import {
   readDeliveryPolicy,
   updateEndpoint,
 } from '#endpoints';
-import { formatId, parseId } from '#runtime';
+import { formatId, parseId, readConsumerReference } from '#runtime';
 import type { KeyHolder } from '#tenants';
 import { ApiContext } from '../api-context.js';
 import { CurrentKey, RequireScope } from '../auth/require-scope.js';
+import { listOfConsumer, readConsumerFilter } from '../consumers/consumer-filter.js';
 import { etagOf, expectationOf } from '../http/if-match.js';
 import { JsonBody } from '../http/json-body.interceptor.js';
 import { readPage, toPage } from '../http/page.js';
@@ -51,6 +52,10 @@ export class EndpointsController {
   ) {
     const { config, inTenant, egressPolicy } = this.context;
     const input = {
+      consumer:
+        body.consumer === undefined || body.consumer === null
+          ? null
+          : readConsumerReference(body.consumer, 'consumer'),
       url: body.url,
       description: body.description,
       eventTypes: body.event_types,
@@ -70,8 +75,13 @@ export class EndpointsController {
   @RequireScope('endpoints:read')
   async list(@CurrentKey() key: KeyHolder, @Query() query: ListEndpointsDto) {
     const page = readPage<[string]>(LIST, ['uuid'], query);
+    const consumer = readConsumerFilter(query.consumer);
     const filter = { limit: page.limit + 1, afterId: page.after?.[0] ?? null };
-    const rows = await this.context.inTenant(key.tenantId, (tx) => listEndpoints(tx, key.tenantId, filter));
+    const rows = await this.context.inTenant(key.tenantId, (tx) =>
+      listOfConsumer(tx, key.tenantId, consumer, (consumerId) =>
+        listEndpoints(tx, key.tenantId, { ...filter, consumerId }),
+      ),
+    );
     return toPage(LIST, rows, page.limit, ({ endpoint }) => [endpoint.id], endpointView);
   }
 

@@ -5,6 +5,7 @@ import { AppError, parseId } from '#runtime';
 import type { KeyHolder } from '#tenants';
 import { ApiContext } from '../api-context.js';
 import { CurrentKey, RequireScope } from '../auth/require-scope.js';
+import { listOfConsumer, readConsumerFilter } from '../consumers/consumer-filter.js';
 import { createdBetween } from '../http/created-between.js';
 import { readPage, toPage } from '../http/page.js';
 import { eventDocument, eventView } from './event-view.js';
@@ -21,13 +22,18 @@ export class EventsController {
   @RequireScope('events:read')
   async list(@CurrentKey() key: KeyHolder, @Query() query: ListEventsDto) {
     const page = readPage<[string]>(LIST, ['uuid'], query);
+    const consumer = readConsumerFilter(query.consumer);
     const filter = {
       afterId: page.after?.[0] ?? null,
       eventType: query.event_type ?? null,
       ...createdBetween(query),
       limit: page.limit + 1,
     };
-    const rows = await this.context.inTenant(key.tenantId, (tx) => listEvents(tx, key.tenantId, filter));
+    const rows = await this.context.inTenant(key.tenantId, (tx) =>
+      listOfConsumer(tx, key.tenantId, consumer, (consumerId) =>
+        listEvents(tx, key.tenantId, { ...filter, consumerId }),
+      ),
+    );
     return toPage(LIST, rows, page.limit, (row) => [row.id], eventView);
   }
 
