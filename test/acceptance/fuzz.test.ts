@@ -112,6 +112,8 @@ const FIELDS = [
   'circuit',
   'consumer',
   'endpoint_id',
+  'uid',
+  'name',
   '__proto__',
   'constructor',
 ];
@@ -147,6 +149,8 @@ const GOOD_BODIES: readonly (readonly [path: RegExp, body: object])[] = [
       circuit: { failures: 3 },
     },
   ],
+  [/^\/v1\/consumers(\?|$)/, { uid: 'fuzzed', name: 'n', metadata: { a: 'b' } }],
+  [/^\/v1\/consumers\//, { name: 'm', metadata: null }],
   [/^\/v1\/endpoints\//, { status: 'enabled', retry: { preset: 'form' }, timeout: { total_ms: 900 } }],
 ];
 
@@ -187,6 +191,8 @@ function oddPath(random: SeededRandom): string {
         event.deliveries[0]!.id,
         `evt_${'0'.repeat(32)}`,
         `ep_${'f'.repeat(32)}`,
+        'fuzzed',
+        `con_${'0'.repeat(32)}`,
       ])
     : encodeURIComponent(wellFormed(oddText(random)));
   const path = random.pick([
@@ -198,6 +204,8 @@ function oddPath(random: SeededRandom): string {
     `/v1/events/${id}/deliveries`,
     '/v1/endpoints',
     `/v1/endpoints/${id}`,
+    '/v1/consumers',
+    `/v1/consumers/${id}`,
     '/v1/deliveries',
     `/v1/deliveries/${id}`,
     `/v1/deliveries/${id}/replay`,
@@ -220,6 +228,8 @@ function oddPath(random: SeededRandom): string {
           'event_id',
           'state',
           'resolved',
+          'consumer',
+          'uid',
         ])
       : wellFormed(oddText(random));
     const value = random.pick([

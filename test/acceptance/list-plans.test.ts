@@ -16,6 +16,8 @@ import {
   replayDelivery,
 } from '#outbox';
 
+import { newId } from '#runtime';
+
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { type ExplainingClient, explainingClient } from '../support/explain.js';
 import { SIZES } from '../support/sizes.js';
@@ -76,10 +78,33 @@ select $1, id, endpoint_id, waybill.derived_id(id, endpoint_id), 'exhausted', 4,
 from event where n % 10 = 0 and not owed
 `;
 
+/** The quiet endpoint is one consumer's, and ten of the others another one's; the rest are the tenant's own. */
+const MAKE_CONSUMERS = `
+with consumer as (
+  insert into waybill.consumers (tenant_id, id, uid) values ($1, $2, 'quiet'), ($1, $3, 'busy')
+),
+busy as (
+  select id from waybill.endpoints where tenant_id = $1 and id <> $4 order by id limit 10
+)
+update waybill.endpoints p
+set consumer_id = case when p.id = $4 then $2::uuid else $3::uuid end
+where p.tenant_id = $1 and (p.id = $4 or p.id in (select id from busy))
+`;
+
+const ADDRESS_EVENTS = `
+update waybill.events e
+set consumer_id = p.consumer_id
+from waybill.deliveries d
+join waybill.endpoints p on p.tenant_id = d.tenant_id and p.id = d.endpoint_id
+where d.tenant_id = e.tenant_id and d.event_id = e.id and p.consumer_id is not null
+`;
+
 let database: TestDatabase;
 let db: ExplainingClient;
 let tenantId: string;
 let quietEndpointId: string;
+const quietConsumerId = newId();
+const busyConsumerId = newId();
 
 beforeAll(async () => {
   database = await createTestDatabase();
@@ -88,6 +113,8 @@ beforeAll(async () => {
   await database.pool.query(SEED, [tenantId, SIZES.finishedRows]);
   const { rows } = await database.pool.query(`select endpoint_id from waybill.delivery_queue limit 1`);
   quietEndpointId = rows[0].endpoint_id;
+  await database.pool.query(MAKE_CONSUMERS, [tenantId, quietConsumerId, busyConsumerId, quietEndpointId]);
+  await database.pool.query(ADDRESS_EVENTS);
   await database.pool.query('vacuum analyze');
   db = await explainingClient(database.url, { plans: 'force_custom_plan' });
 });
@@ -114,6 +141,7 @@ const ALL: DeliveryFilter = {
   after: null,
   endpointId: null,
   eventId: null,
+  consumerId: null,
   state: null,
   createdAfter: null,
   createdBefore: null,
@@ -131,6 +159,14 @@ describe('a page of deliveries reads little more than itself', () => {
     ['that succeeded', () => ({ state: 'succeeded' })],
     ['that are owed, behind a long history', () => ({ state: 'pending' })],
     ['that died', () => ({ state: 'dead' })],
+    ['of a consumer, behind a long history', () => ({ consumerId: quietConsumerId })],
+    ['of a consumer with a history of its own', () => ({ consumerId: busyConsumerId })],
+    [
+      'of a consumer and a time',
+      () => ({ consumerId: busyConsumerId, createdAfter: daysAgo(2), createdBefore: daysAgo(1) }),
+    ],
+    ['that succeeded, of a consumer', () => ({ consumerId: busyConsumerId, state: 'succeeded' })],
+    ['that died, of a consumer', () => ({ consumerId: busyConsumerId, state: 'dead' })],
   ])('%s', async (_what, filter) => {
     const rows = await listDeliveries(db, tenantId, { ...ALL, ...filter() });
     if (rows.length === PAGE) {
@@ -150,13 +186,36 @@ it.each(['in_progress', 'held'] as const)(
   },
 );
 
+it.each(['pending', 'in_progress', 'held'] as const)(
+  'a page of the deliveries of a consumer that are %s reads what it is owed, not what others are or were',
+  async (state) => {
+    const rows = await listDeliveries(db, tenantId, { ...ALL, state, consumerId: quietConsumerId });
+    expect(rows).toHaveLength(state === 'pending' ? PAGE : 0);
+    expect(mostRowsRead().rows).toBeLessThanOrEqual(2 * OWED);
+    expect(await listDeliveries(db, tenantId, { ...ALL, state, consumerId: busyConsumerId })).toEqual([]);
+    expect(mostRowsRead().rows).toBeLessThanOrEqual(ROWS_MAX);
+  },
+);
+
 describe('a page of events reads little more than itself', () => {
-  const all = { afterId: null, eventType: null, createdAfter: null, createdBefore: null, limit: PAGE };
+  const all = {
+    afterId: null,
+    eventType: null,
+    consumerId: null,
+    createdAfter: null,
+    createdBefore: null,
+    limit: PAGE,
+  };
 
   it.each([
     ['of all', {}],
     ['of a time', { createdAfter: daysAgo(2), createdBefore: daysAgo(1) }],
     ['of a common type', { eventType: 'order.created' }],
+    ['of a consumer, behind a long history', { consumerId: quietConsumerId }],
+    [
+      'of a consumer and a time',
+      { consumerId: busyConsumerId, createdAfter: daysAgo(2), createdBefore: daysAgo(1) },
+    ],
   ])('%s', async (_what, filter) => {
     const rows = await listEvents(db, tenantId, { ...all, ...filter });
     if (rows.length === PAGE)

@@ -19,11 +19,17 @@ interface Page {
   readonly next_cursor: string | null;
 }
 
+interface Consumer {
+  readonly id: string;
+  readonly uid: string;
+}
+
 const stage = new ApiStage();
 /** B owns what A reaches for. */
 let b: {
   tenant: TestTenant;
   client: ApiClient;
+  consumer: Consumer;
   endpoint: CreatedEndpoint;
   unheard: CreatedEndpoint;
   events: Accepted[];
@@ -43,7 +49,14 @@ beforeAll(async () => {
     unheard: await stage.addEndpoint(quiet),
     events: [],
   };
-  b = { tenant, client, endpoint, unheard, events: [] };
+  const consumer = (
+    await client.post<Consumer>('/v1/consumers', {
+      uid: 'customer',
+      name: 'of B',
+      metadata: { note: 'of B' },
+    })
+  ).body;
+  b = { tenant, client, consumer, endpoint, unheard, events: [] };
   for (const [owner, by] of [
     [a, stage.client],
     [b, client],
@@ -79,7 +92,7 @@ function comparable({ status, headers, text }: ApiResponse<unknown>): object {
 type Route = (client: ApiClient, id: string) => Promise<ApiResponse<unknown>>;
 
 /** Every route that takes an id in its path, by the words of its controller. */
-const ROUTES: Record<string, { kind: 'event' | 'delivery' | 'endpoint'; call: Route }> = {
+const ROUTES: Record<string, { kind: 'event' | 'delivery' | 'endpoint' | 'consumer'; call: Route }> = {
   'GET v1/events/:id': { kind: 'event', call: (client, id) => client.get(`/v1/events/${id}`) },
   'GET v1/deliveries/:id': { kind: 'delivery', call: (client, id) => client.get(`/v1/deliveries/${id}`) },
   'POST v1/deliveries/:id/replay': {
@@ -116,6 +129,12 @@ const ROUTES: Record<string, { kind: 'event' | 'delivery' | 'endpoint'; call: Ro
     call: (client, id) => client.patch(`/v1/endpoints/${id}`, { description: 'taken', status: 'disabled' }),
   },
   'DELETE v1/endpoints/:id': { kind: 'endpoint', call: (client, id) => client.delete(`/v1/endpoints/${id}`) },
+  'GET v1/consumers/:id': { kind: 'consumer', call: (client, id) => client.get(`/v1/consumers/${id}`) },
+  'PATCH v1/consumers/:id': {
+    kind: 'consumer',
+    call: (client, id) => client.patch(`/v1/consumers/${id}`, { name: 'taken' }),
+  },
+  'DELETE v1/consumers/:id': { kind: 'consumer', call: (client, id) => client.delete(`/v1/consumers/${id}`) },
 };
 
 const CONTROLLERS = [
@@ -124,6 +143,7 @@ const CONTROLLERS = [
   'deliveries/deliveries.controller.ts',
   'dead-letters/dead-letters.controller.ts',
   'endpoints/endpoints.controller.ts',
+  'consumers/consumers.controller.ts',
 ];
 
 it('[row 67] every route of the controllers that takes an id is tried here', () => {
@@ -143,6 +163,7 @@ describe.each(Object.entries(ROUTES))('[row 67] %s', (_route, { kind, call }) =>
       event: b.events[0]!.id,
       delivery: b.events[0]!.deliveries[0]!.id,
       endpoint: b.endpoint.id,
+      consumer: b.consumer.id,
     };
     const before = [
       await tenantRows(stage.pool, b.tenant.tenantId),
@@ -176,6 +197,34 @@ it('[row 67] answers A in the same way with a precondition that B would pass', a
         { status: 404, body: { code: 'endpoint_not_found' } },
       ]);
     }
+  }
+  expect(await tenantRows(stage.pool, b.tenant.tenantId)).toEqual(before);
+});
+
+it("[row 67] the uid of a consumer of B's is to A one that nobody has, wherever A names it", async () => {
+  const before = await tenantRows(stage.pool, b.tenant.tenantId);
+  for (const call of [
+    (uid: string) => stage.client.get(`/v1/consumers/${uid}`),
+    (uid: string) => stage.client.patch(`/v1/consumers/${uid}`, { name: 'taken' }),
+    (uid: string) => stage.client.delete(`/v1/consumers/${uid}`),
+    (uid: string) => stage.client.publish('thing.made', {}, { consumer: uid }),
+    (uid: string) => stage.client.post('/v1/endpoints', { url: stage.receiver.url, consumer: uid }),
+  ]) {
+    for (const [known, unknown] of [
+      [b.consumer.uid, 'customes'],
+      [b.consumer.id, unknownLike(b.consumer.id)],
+    ] as const) {
+      const foreign = await call(known);
+      expect(foreign).toMatchObject({ status: 404, body: { code: 'consumer_not_found' } });
+      expect(comparable(foreign)).toEqual(comparable(await call(unknown)));
+    }
+  }
+  for (const list of ['events', 'deliveries', 'endpoints']) {
+    const foreign = await stage.client.get<Page>(`/v1/${list}?consumer=${b.consumer.id}`);
+    expect(foreign).toMatchObject({ status: 200, body: { data: [], next_cursor: null } });
+    expect(comparable(foreign)).toEqual(
+      comparable(await stage.client.get(`/v1/${list}?consumer=${unknownLike(b.consumer.id)}`)),
+    );
   }
   expect(await tenantRows(stage.pool, b.tenant.tenantId)).toEqual(before);
 });
@@ -239,7 +288,12 @@ it("[row 67] A's event goes to A's endpoint alone, though B takes everything", a
 
 it("[row 67] B's own key does all of that", async () => {
   for (const { kind, call } of Object.values(ROUTES)) {
-    const ids = { event: b.events[1]!.id, delivery: b.events[1]!.deliveries[0]!.id, endpoint: b.endpoint.id };
+    const ids = {
+      event: b.events[1]!.id,
+      delivery: b.events[1]!.deliveries[0]!.id,
+      endpoint: b.endpoint.id,
+      consumer: b.consumer.id,
+    };
     expect((await call(b.client, ids[kind])).status).toBeLessThan(300);
   }
 });
