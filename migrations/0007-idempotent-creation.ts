@@ -14,7 +14,7 @@ export class IdempotentCreation0007 implements MigrationInterface {
   }
 
   async down(runner: QueryRunner): Promise<void> {
-    await runner.query('update waybill.schema_revision set revision = revision - 1');
+    await runner.query('update waybill.schema_revision set revision = 6');
     await runner.query('revoke all on waybill.idempotency_keys from waybill_app, waybill_operator');
   }
 }
@@ -27,5 +27,5 @@ grant select, insert, update (resource_id) on waybill.idempotency_keys to waybil
 `;
 
 const REVISION = `
-update waybill.schema_revision set revision = revision + 1;
+update waybill.schema_revision set revision = 7;
 `;

@@ -3,6 +3,7 @@ import { DeliveryPolicies0002 } from './0002-delivery-policies.js';
 import { TenantIsolation0003 } from './0003-tenant-isolation.js';
 import { SecretsAtRest0004 } from './0004-secrets-at-rest.js';
 import { OperatorAndKeys0005 } from './0005-operator-and-keys.js';
+import { Consumers0006 } from './0006-consumers.js';
 import { IdempotentCreation0007 } from './0007-idempotent-creation.js';
 
 /** Every migration, in the order in which they run. Released ones are never edited. */
@@ -12,6 +13,7 @@ export const MIGRATIONS = [
   TenantIsolation0003,
   SecretsAtRest0004,
   OperatorAndKeys0005,
+  Consumers0006,
   IdempotentCreation0007,
 ];
 

@@ -117,6 +117,35 @@ grant insert, select, update on waybill.circuits to waybill_dispatcher;
 grant select on waybill.circuits to waybill_intake;
 grant select on waybill.circuits to waybill_operator;
 
+create table waybill.consumers (
+  tenant_id uuid not null,
+  id uuid not null,
+  uid text not null,
+  name text not null default ''::text,
+  metadata jsonb,
+  version integer not null default 1,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  deleted_at timestamp with time zone,
+  constraint consumers_metadata_check CHECK ((jsonb_typeof(metadata) = 'object'::text)),
+  constraint consumers_name_check CHECK ((char_length(name) <= 200)),
+  constraint consumers_pkey PRIMARY KEY (tenant_id, id),
+  constraint consumers_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES waybill.tenants(id),
+  constraint consumers_uid_check CHECK (((char_length(uid) >= 1) AND (char_length(uid) <= 255))),
+  constraint consumers_version_check CHECK ((version > 0))
+);
+CREATE UNIQUE INDEX consumers_by_uid ON waybill.consumers USING btree (tenant_id, uid) WHERE (deleted_at IS NULL);
+alter table waybill.consumers enable row level security, force row level security;
+create policy every_tenant on waybill.consumers for all to waybill_dispatcher, waybill_intake, waybill_operator, waybill_owner
+  using true
+  with check true;
+create policy one_tenant on waybill.consumers for all to waybill_app
+  using (tenant_id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid)
+  with check (tenant_id = (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid);
+grant insert, select, update on waybill.consumers to waybill_app;
+grant select (tenant_id, id, uid, deleted_at) on waybill.consumers to waybill_dispatcher;
+grant select (tenant_id, id, uid, deleted_at) on waybill.consumers to waybill_intake;
+
 create table waybill.dead_letters (
   tenant_id uuid not null,
   event_id uuid not null,
@@ -265,6 +294,9 @@ create table waybill.endpoints (
   circuit_failure_ratio double precision,
   circuit_open_ms integer,
   disabled_reason text,
+  consumer_id uuid,
+  addressee_id uuid not null generated always as (COALESCE(consumer_id, tenant_id)) stored,
+  constraint endpoints_addressee_key UNIQUE (tenant_id, id, addressee_id),
   constraint endpoints_attempt_timeout_ms_check CHECK (((attempt_timeout_ms >= 100) AND (attempt_timeout_ms <= 300000))),
   constraint endpoints_circuit_failure_ratio_check CHECK (((circuit_failure_ratio >= (0.01)::double precision) AND (circuit_failure_ratio <= (1)::double precision))),
   constraint endpoints_circuit_failures_check CHECK (((circuit_failures >= 0) AND (circuit_failures <= 1000))),
@@ -281,10 +313,12 @@ create table waybill.endpoints (
   constraint endpoints_revision_check CHECK ((revision > 0)),
   constraint endpoints_secrets_version_check CHECK ((secrets_version > 0)),
   constraint endpoints_status_check CHECK ((status = ANY (ARRAY['enabled'::text, 'paused'::text, 'disabled'::text]))),
+  constraint endpoints_tenant_id_consumer_id_fkey FOREIGN KEY (tenant_id, consumer_id) REFERENCES waybill.consumers(tenant_id, id),
   constraint endpoints_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES waybill.tenants(id),
   constraint endpoints_url_check CHECK (((char_length(url) >= 1) AND (char_length(url) <= 2048))),
   constraint endpoints_version_check CHECK ((version > 0))
 );
+CREATE INDEX endpoints_by_consumer ON waybill.endpoints USING btree (tenant_id, consumer_id, id) WHERE (consumer_id IS NOT NULL);
 CREATE INDEX endpoints_deleted ON waybill.endpoints USING btree (tenant_id, id) WHERE (deleted_at IS NOT NULL);
 alter table waybill.endpoints enable row level security, force row level security;
 create policy every_tenant on waybill.endpoints for all to waybill_dispatcher, waybill_intake, waybill_operator, waybill_owner
@@ -314,6 +348,7 @@ create table waybill.events (
   constraint events_pkey PRIMARY KEY (tenant_id, id),
   constraint events_target_count_check CHECK ((target_count >= 0))
 ) partition by RANGE (id);
+CREATE INDEX events_by_consumer ON ONLY waybill.events USING btree (tenant_id, consumer_id, id) WHERE (consumer_id IS NOT NULL);
 alter table waybill.events enable row level security, force row level security;
 create policy every_tenant on waybill.events for all to waybill_dispatcher, waybill_intake, waybill_operator, waybill_owner
   using true
@@ -415,12 +450,14 @@ create table waybill.subscriptions (
   event_type text not null,
   endpoint_id uuid not null,
   is_wildcard boolean not null generated always as ((POSITION(('*'::text) IN (event_type)) > 0)) stored,
+  consumer_id uuid,
+  addressee_id uuid not null generated always as (COALESCE(consumer_id, tenant_id)) stored,
   constraint subscriptions_event_type_check CHECK (((char_length(event_type) >= 1) AND (char_length(event_type) <= 256))),
-  constraint subscriptions_pkey PRIMARY KEY (tenant_id, event_type, endpoint_id),
-  constraint subscriptions_tenant_id_endpoint_id_fkey FOREIGN KEY (tenant_id, endpoint_id) REFERENCES waybill.endpoints(tenant_id, id)
+  constraint subscriptions_pkey PRIMARY KEY (tenant_id, addressee_id, event_type, endpoint_id),
+  constraint subscriptions_tenant_id_endpoint_id_addressee_id_fkey FOREIGN KEY (tenant_id, endpoint_id, addressee_id) REFERENCES waybill.endpoints(tenant_id, id, addressee_id)
 );
 CREATE INDEX subscriptions_by_endpoint ON waybill.subscriptions USING btree (tenant_id, endpoint_id);
-CREATE INDEX subscriptions_wildcard ON waybill.subscriptions USING btree (tenant_id, endpoint_id) WHERE is_wildcard;
+CREATE INDEX subscriptions_wildcard ON waybill.subscriptions USING btree (tenant_id, addressee_id, endpoint_id) WHERE is_wildcard;
 alter table waybill.subscriptions enable row level security, force row level security;
 create policy every_tenant on waybill.subscriptions for all to waybill_dispatcher, waybill_intake, waybill_operator, waybill_owner
   using true

@@ -1,8 +1,14 @@
 import type { EgressPolicy } from '#egress';
-import { newId, transactionTimeMs } from '#runtime';
+import { newId, transactionTimeMs, type ConsumerReference } from '#runtime';
 import type { Keyring } from '#secrets';
-import type { TenantTransaction } from '#tenants';
-import { acceptDescription, acceptEventTypes, acceptSecret, acceptUrl } from './endpoint-input.js';
+import { lockConsumer, type TenantTransaction } from '#tenants';
+import {
+  acceptDescription,
+  acceptEventTypes,
+  acceptSecret,
+  acceptUrl,
+  refuseOperatorEvents,
+} from './endpoint-input.js';
 import { Endpoint, type EndpointStatus } from './endpoint.entity.js';
 import type { DeliveryPolicy } from './read-delivery-policy.js';
 import { findEndpoint, type SubscribedEndpoint } from './read-endpoint.js';
@@ -10,6 +16,8 @@ import { storeSecret } from './store-secret.js';
 import { replaceSubscriptions } from './subscriptions.js';
 
 export interface NewEndpoint {
+  /** Whose it is; the tenant's own when it is null or left out. */
+  readonly consumer?: ConsumerReference | null;
   readonly url: string;
   readonly description?: string;
   /** Null, an empty list or `*`: all event types. */
@@ -20,7 +28,8 @@ export interface NewEndpoint {
 }
 
 /**
- * Stores an endpoint with its subscription and its signing secret, sealed. The secret is in this answer and in no later one.
+ * Stores an endpoint with its subscription and its signing secret, sealed. The secret is in this answer and in no later
+ * one. Throws `consumer_not_found` for a consumer that is not there; one that is being deleted gets no more endpoints.
  */
 export async function createEndpoint(
   tx: TenantTransaction,
@@ -33,11 +42,28 @@ export async function createEndpoint(
   const secret = acceptSecret(input.secret);
   const eventTypes = acceptEventTypes(input.eventTypes ?? null);
   const description = acceptDescription(input.description ?? '');
+  const consumerId = await readConsumer(tx, tenantId, input);
   const id = newId(await transactionTimeMs(tx));
-  await tx
-    .getRepository(Endpoint)
-    .insert({ tenantId, id, url, description, status: input.status ?? 'enabled', ...input.delivery });
+  await tx.getRepository(Endpoint).insert({
+    tenantId,
+    id,
+    consumerId,
+    url,
+    description,
+    status: input.status ?? 'enabled',
+    ...input.delivery,
+  });
   await storeSecret(tx, tenantId, id, secret, keyring);
-  await replaceSubscriptions(tx, tenantId, id, eventTypes);
+  await replaceSubscriptions(tx, tenantId, { id, consumerId }, eventTypes);
   return { endpoint: await findEndpoint(tx, tenantId, id), secret };
+}
+
+async function readConsumer(
+  tx: TenantTransaction,
+  tenantId: string,
+  { consumer, eventTypes = null }: NewEndpoint,
+): Promise<string | null> {
+  if (!consumer) return null;
+  refuseOperatorEvents(eventTypes);
+  return (await lockConsumer(tx, tenantId, consumer, 'for_key_share')).id;
 }

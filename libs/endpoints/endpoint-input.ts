@@ -1,7 +1,7 @@
 import { AppError } from '#runtime';
 import { checkUrl, type EgressPolicy } from '#egress';
 import { generateSecret, parseSecret } from '#signing';
-import { readEventTypes } from './event-type.js';
+import { OPERATOR_PREFIX, readEventTypes } from './event-type.js';
 import { refuseField } from './read-field.js';
 
 /** The canonical URL to store; throws `invalid_destination` when the policy refuses it. */
@@ -30,6 +30,15 @@ export function acceptEventTypes(asked: readonly string[] | null): readonly stri
 
 /** Characters in an endpoint's description. */
 export const DESCRIPTION_CHARACTERS_MAX = 500;
+/** Throws `validation_failed` when a consumer's endpoint asks for operator events, which only the tenant hears. */
+export function refuseOperatorEvents(asked: readonly string[] | null): void {
+  const index = (asked ?? []).findIndex((entry) => entry.startsWith(OPERATOR_PREFIX));
+  if (index === -1) return;
+  throw refuseField(
+    `event_types[${index}]`,
+    `must not be under ${OPERATOR_PREFIX} for a consumer's endpoint`,
+  );
+}
 
 /** Throws `validation_failed` for a description that is too long or holds control characters. */
 export function acceptDescription(text: string): string {

@@ -24,6 +24,10 @@ export class Endpoint implements DeliveryPolicy {
   @PrimaryColumn('uuid')
   id!: string;
 
+  /** Whose endpoint it is, for good; null for the tenant's own. */
+  @Column('uuid', { name: 'consumer_id', nullable: true })
+  consumerId!: string | null;
+
   @Column('text')
   url!: string;
 

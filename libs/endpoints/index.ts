@@ -1,5 +1,6 @@
 export { readCircuit, type Circuit, type CircuitState } from './circuit.js';
 export { createEndpoint, type NewEndpoint } from './create-endpoint.js';
+export { deleteConsumer } from './delete-consumer.js';
 export { EndpointSecret } from './endpoint-secret.entity.js';
 export { Endpoint, ENDPOINT_STATUSES, type DisabledReason, type EndpointStatus } from './endpoint.entity.js';
 export { DESCRIPTION_CHARACTERS_MAX } from './endpoint-input.js';

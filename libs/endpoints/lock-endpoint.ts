@@ -1,10 +1,7 @@
 import { IsNull } from 'typeorm';
-import { AppError } from '#runtime';
+import { AppError, type VersionExpectation } from '#runtime';
 import type { TenantTransaction } from '#tenants';
 import { Endpoint } from './endpoint.entity.js';
-
-/** Says whether a version is one the caller expects. */
-export type VersionExpectation = (version: number) => boolean;
 
 /**
  * Reads an endpoint and locks its row until the transaction ends. Throws `endpoint_not_found`, or `stale_version` when

@@ -24,14 +24,23 @@ export async function findEndpoint(
   return { endpoint, eventTypes: entries.get(endpointId)! };
 }
 
-/** The tenant's endpoints, newest first, at most `limit`, those older than the endpoint `afterId` when it is given. */
+/** The tenant's endpoints, newest first, at most `limit`: those older than `afterId` and of one consumer, where given. */
 export async function listEndpoints(
   source: Repositories,
   tenantId: string,
-  { limit, afterId }: { readonly limit: number; readonly afterId: string | null },
+  {
+    limit,
+    afterId,
+    consumerId,
+  }: { readonly limit: number; readonly afterId: string | null; readonly consumerId: string | null },
 ): Promise<SubscribedEndpoint[]> {
   const endpoints = await source.getRepository(Endpoint).find({
-    where: { tenantId, deletedAt: IsNull(), ...(afterId === null ? {} : { id: LessThan(afterId) }) },
+    where: {
+      tenantId,
+      deletedAt: IsNull(),
+      ...(afterId === null ? {} : { id: LessThan(afterId) }),
+      ...(consumerId === null ? {} : { consumerId }),
+    },
     order: { id: 'DESC' },
     take: limit,
   });

@@ -1,11 +1,11 @@
 import { LessThan } from 'typeorm';
-import { AppError } from '#runtime';
+import { AppError, type VersionExpectation } from '#runtime';
 import type { Keyring } from '#secrets';
 import type { TenantTransaction } from '#tenants';
 import { acceptSecret } from './endpoint-input.js';
 import { EndpointSecret } from './endpoint-secret.entity.js';
 import { Endpoint } from './endpoint.entity.js';
-import { lockEndpoint, type VersionExpectation } from './lock-endpoint.js';
+import { lockEndpoint } from './lock-endpoint.js';
 import { readOptionalNumber } from './read-field.js';
 import { findEndpoint } from './read-endpoint.js';
 import { storeSecret } from './store-secret.js';

@@ -1,4 +1,4 @@
-import { newId } from '#runtime';
+import { newId, transactionTimeMs } from '#runtime';
 import { provideDataKey, sealSecret, type Keyring } from '#secrets';
 import type { TenantTransaction } from '#tenants';
 import { EndpointSecret } from './endpoint-secret.entity.js';
@@ -11,7 +11,7 @@ export async function storeSecret(
   secret: string,
   keyring: Keyring,
 ): Promise<string> {
-  const id = newId();
+  const id = newId(await transactionTimeMs(tx));
   const dataKey = await provideDataKey(tx, keyring, tenantId);
   const sealedSecret = sealSecret(dataKey, { tenantId, endpointId, secretId: id }, secret);
   await tx.getRepository(EndpointSecret).insert({ tenantId, endpointId, id, sealedSecret });

@@ -1,4 +1,4 @@
-import { Entity, PrimaryColumn } from 'typeorm';
+import { Column, Entity, PrimaryColumn } from 'typeorm';
 
 /** One entry of what an endpoint wants to hear of: an event type, or a pattern with `*` segments. */
 @Entity({ name: 'subscriptions' })
@@ -11,4 +11,8 @@ export class Subscription {
 
   @PrimaryColumn('uuid', { name: 'endpoint_id' })
   endpointId!: string;
+
+  /** As its endpoint has it. */
+  @Column('uuid', { name: 'consumer_id', nullable: true })
+  consumerId!: string | null;
 }

@@ -6,13 +6,13 @@ import { Subscription } from './subscription.entity.js';
 export async function replaceSubscriptions(
   tx: Repositories,
   tenantId: string,
-  endpointId: string,
+  { id: endpointId, consumerId }: { readonly id: string; readonly consumerId: string | null },
   eventTypes: readonly string[],
 ): Promise<void> {
   const repository = tx.getRepository(Subscription);
   await repository.delete({ tenantId, endpointId });
   if (eventTypes.length > 0) {
-    await repository.insert(eventTypes.map((eventType) => ({ tenantId, endpointId, eventType })));
+    await repository.insert(eventTypes.map((eventType) => ({ tenantId, endpointId, consumerId, eventType })));
   }
 }
 

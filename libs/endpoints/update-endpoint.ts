@@ -1,10 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { EgressPolicy } from '#egress';
+import type { VersionExpectation } from '#runtime';
 import type { TenantTransaction } from '#tenants';
 import { closeCircuit, deleteCircuit, resetCircuit } from './circuit.js';
-import { acceptDescription, acceptEventTypes, acceptUrl } from './endpoint-input.js';
+import { acceptDescription, acceptEventTypes, acceptUrl, refuseOperatorEvents } from './endpoint-input.js';
 import { Endpoint, type EndpointStatus } from './endpoint.entity.js';
-import { lockEndpoint, type VersionExpectation } from './lock-endpoint.js';
+import { lockEndpoint } from './lock-endpoint.js';
 import { deleteRateTokens } from './rate-tokens.js';
 import type { DeliveryPolicy } from './read-delivery-policy.js';
 import { findEndpoint, type SubscribedEndpoint } from './read-endpoint.js';
@@ -35,6 +36,7 @@ export async function updateEndpoint(
   const description = change.description === undefined ? undefined : acceptDescription(change.description);
   const eventTypes = change.eventTypes === undefined ? undefined : acceptEventTypes(change.eventTypes);
   const before = await lockEndpoint(tx, tenantId, endpointId, options.expects);
+  if (before.consumerId !== null) refuseOperatorEvents(change.eventTypes ?? null);
   const subscribed = eventTypes !== undefined && (await resubscribe(tx, before, eventTypes));
   const asked = {
     ...given({ url, description, status: change.status }),
@@ -81,7 +83,7 @@ export async function deleteEndpoint(
   options: { readonly expects: VersionExpectation },
 ): Promise<void> {
   const before = await lockEndpoint(tx, tenantId, endpointId, options.expects);
-  await replaceSubscriptions(tx, tenantId, endpointId, []);
+  await replaceSubscriptions(tx, tenantId, before, []);
   await deleteCircuit(tx, tenantId, endpointId);
   await deleteRateTokens(tx, tenantId, endpointId);
   await tx
@@ -99,6 +101,6 @@ async function resubscribe(
 ): Promise<boolean> {
   const stored = (await readSubscriptions(tx, endpoint.tenantId, [endpoint.id])).get(endpoint.id)!;
   const same = stored.length === eventTypes.length && stored.every((entry) => eventTypes.includes(entry));
-  if (!same) await replaceSubscriptions(tx, endpoint.tenantId, endpoint.id, eventTypes);
+  if (!same) await replaceSubscriptions(tx, endpoint.tenantId, endpoint, eventTypes);
   return !same;
 }

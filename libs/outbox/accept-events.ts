@@ -2,11 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { AppError, type Queryable } from '#runtime';
 import { quotedArray, plainArray } from './array-text.js';
 import { readAcceptedEvents } from './read-accepted-events.js';
-import type { AcceptedEvent, AcceptResult, EventInput } from './types.js';
+import type { AcceptResult, EventInput } from './types.js';
 
 /**
- * One statement for any number of events of any tenants: claims their idempotency keys, matches subscriptions, and
- * stores each new event with a delivery and a queue row for every subscribed endpoint. All of it commits, or none.
+ * One statement for any number of events of any tenants: looks up the consumers they are for, claims their idempotency
+ * keys, matches the addressee's subscriptions, and stores each new event with a delivery and a queue row for every
+ * subscribed endpoint. All of it commits, or none. An event for a consumer that is not there leaves nothing, its key
+ * neither.
  * Keys are inserted in sorted order, so that two groups that share keys wait for each other instead of deadlocking.
  * Ids are made as waybill.event_id and waybill.derived_id make them, spelled out: PostgreSQL calls those once a row (9
  * and 15 µs, a third of the statement), and all events of a statement share their millisecond.
@@ -19,9 +21,19 @@ with clock as materialized (
   select lpad(to_hex(floor(extract(epoch from now()) * 1000)::bigint), 12, '0') || '7' as id_start
 ),
 input as (
-  select i.*, (c.id_start || i.random)::uuid as id
-  from clock c, unnest($2::uuid[], $3::text[], $4::text[], $5::integer[], $12::integer[], $6::text[], $7::text[], $8::timestamptz[], $9::text[], $10::bytea[])
-    with ordinality as i (tenant_id, random, event_type, payload_at, payload_bytes, content_type, metadata, not_before, idempotency_key, fingerprint, place)
+  select i.*, (c.id_start || i.random)::uuid as id,
+    -- Null for a consumer that is not there, which nothing below matches. An event without one runs neither look-up.
+    case
+      when i.consumer_uid is not null then (
+        select u.id from waybill.consumers u
+        where u.tenant_id = any($1) and u.tenant_id = i.tenant_id and u.uid = i.consumer_uid and u.deleted_at is null)
+      when i.consumer_id is not null then (
+        select n.id from waybill.consumers n
+        where n.tenant_id = any($1) and n.tenant_id = i.tenant_id and n.id = i.consumer_id and n.deleted_at is null)
+      else i.tenant_id
+    end as addressee_id
+  from clock c, unnest($2::uuid[], $3::text[], $4::text[], $5::integer[], $12::integer[], $6::text[], $7::text[], $8::timestamptz[], $9::text[], $10::bytea[], $14::text[], $15::uuid[])
+    with ordinality as i (tenant_id, random, event_type, payload_at, payload_bytes, content_type, metadata, not_before, idempotency_key, fingerprint, consumer_uid, consumer_id, place)
   join waybill.tenants t on t.id = any($1) and t.id = i.tenant_id and t.deleted_at is null
 ),
 kept as (
@@ -29,6 +41,7 @@ kept as (
   select tenant_id, idempotency_key, fingerprint, id, now()
   from input
   where idempotency_key is not null
+    and addressee_id is not null
   order by tenant_id, idempotency_key, place
   on conflict (tenant_id, key) do nothing
   returning resource_id
@@ -36,16 +49,16 @@ kept as (
 fresh as materialized (
   select i.*
   from input i
-  where i.idempotency_key is null or i.id in (select resource_id from kept)
+  where i.idempotency_key is null or i.id in (select resource_id from kept) or i.addressee_id is null
 ),
 matched as (
   select f.place, s.endpoint_id
   from fresh f
-  join waybill.subscriptions s on s.tenant_id = any($1) and s.tenant_id = f.tenant_id and s.event_type = f.event_type
+  join waybill.subscriptions s on s.tenant_id = any($1) and s.tenant_id = f.tenant_id and s.addressee_id = f.addressee_id and s.event_type = f.event_type
   union
   select f.place, s.endpoint_id
   from fresh f
-  join waybill.subscriptions s on s.tenant_id = any($1) and s.tenant_id = f.tenant_id and s.is_wildcard
+  join waybill.subscriptions s on s.tenant_id = any($1) and s.tenant_id = f.tenant_id and s.addressee_id = f.addressee_id and s.is_wildcard
   where waybill.event_type_matches(s.event_type, f.event_type)
     and f.event_type not like 'waybill.%'
 ),
@@ -68,10 +81,11 @@ targets as (
   group by place
 ),
 stored_events as (
-  insert into waybill.events (tenant_id, id, event_type, payload, content_type, metadata, not_before, target_count, created_at)
-  select f.tenant_id, f.id, f.event_type, substring($13::bytea from f.payload_at for f.payload_bytes), f.content_type, f.metadata::jsonb, f.not_before, coalesce(t.target_count, 0), now()
+  insert into waybill.events (tenant_id, id, consumer_id, event_type, payload, content_type, metadata, not_before, target_count, created_at)
+  select f.tenant_id, f.id, nullif(f.addressee_id, f.tenant_id), f.event_type, substring($13::bytea from f.payload_at for f.payload_bytes), f.content_type, f.metadata::jsonb, f.not_before, coalesce(t.target_count, 0), now()
   from fresh f
   left join targets t on t.place = f.place
+  where f.addressee_id is not null
 ),
 stored_deliveries as (
   insert into waybill.deliveries (tenant_id, event_id, endpoint_id, id, state, endpoint_revision, created_at, expires_at)
@@ -83,14 +97,17 @@ queued as (
   select tenant_id, event_id, endpoint_id, delivery_id, due_at, due_at + max_age_ms * interval '1 millisecond', payload_bytes
   from fan_out
 )
-select f.place::integer, f.id, now() as created_at, t.delivery_ids, t.endpoint_ids
+select f.place::integer, case when f.addressee_id is not null then f.id end as id,
+  nullif(f.addressee_id, f.tenant_id) as consumer_id, now() as created_at, t.delivery_ids, t.endpoint_ids
 from fresh f
 left join targets t on t.place = f.place
 `;
 
 interface StoredRow {
   place: number;
-  id: string;
+  /** Null when the event is for a consumer that is not there. */
+  id: string | null;
+  consumer_id: string | null;
   created_at: Date;
   delivery_ids: string | null;
   endpoint_ids: string | null;
@@ -99,8 +116,9 @@ interface StoredRow {
 /**
  * Stores the events and all that is owed for them in one statement on `db`; a pool commits it, a client leaves it
  * to its transaction. The answer has one result per input, in order. Events that bring a key used before are not
- * stored again: the same content gives the first event, other content a conflict. Those of a deleted tenant are not stored. SQLSTATE 55P03 means that another
- * transaction still holds one of the keys.
+ * stored again: the same content gives the first event, other content a conflict. SQLSTATE 55P03 means that another
+ * transaction still holds one of the keys. An event for a consumer that is not there is not stored, but a repeat of one
+ * that was stored while it was still gives that one. Nothing is stored for a tenant that is deleted.
  */
 export async function acceptEvents(
   db: Queryable,
@@ -114,9 +132,7 @@ export async function acceptEvents(
     values: toColumns(inputs, options.maxAgeMs),
   });
   const results: (AcceptResult | undefined)[] = Array.from({ length: inputs.length });
-  for (const row of rows)
-    results[row.place - 1] = { kind: 'accepted', event: toEvent(row, inputs[row.place - 1]!.eventType) };
-  if (rows.length === inputs.length) return results as AcceptResult[];
+  for (const row of rows) results[row.place - 1] = toResult(row, inputs[row.place - 1]!.eventType);
   return fillRepeats(db, inputs, results);
 }
 
@@ -126,19 +142,21 @@ async function fillRepeats(
   inputs: readonly EventInput[],
   results: readonly (AcceptResult | undefined)[],
 ): Promise<AcceptResult[]> {
-  const losers = inputs.flatMap(({ tenantId, idempotency }, place) =>
-    results[place] === undefined && idempotency !== null ? [{ tenantId, key: idempotency.key, place }] : [],
+  const open = inputs.flatMap(({ tenantId, idempotency }, place) =>
+    idempotency !== null && results[place]?.kind !== 'accepted'
+      ? [{ tenantId, key: idempotency.key, place }]
+      : [],
   );
-  const stored = await readAcceptedEvents(db, losers);
+  const stored = open.length === 0 ? null : await readAcceptedEvents(db, open);
   return results.map((result, place) => {
+    const first = stored?.get(place);
+    if (first?.fingerprint.equals(inputs[place]!.idempotency!.fingerprint) === false)
+      return { kind: 'conflict' };
+    if (first?.event) return { kind: 'repeated', event: first.event };
     if (result !== undefined) return result;
-    const first = stored.get(place);
-    if (first === undefined && inputs[place]!.idempotency === null) return { kind: 'tenant_deleted' };
-    const differs = first && !first.fingerprint.equals(inputs[place]!.idempotency!.fingerprint);
-    if (differs) return { kind: 'conflict' };
+    if (inputs[place]!.idempotency === null) return { kind: 'tenant_deleted' };
     // The key was purged between the two statements, or its tenant is deleted: the caller may simply ask again.
-    if (!first?.event) throw new AppError('idempotency_key_in_progress', undefined, { retryAfterSeconds: 1 });
-    return { kind: 'repeated', event: first.event };
+    throw new AppError('idempotency_key_in_progress', undefined, { retryAfterSeconds: 1 });
   });
 }
 
@@ -163,6 +181,16 @@ function toColumns(inputs: readonly EventInput[], maxAgeMs: number): unknown[] {
     maxAgeMs,
     plainArray(payloads.map(({ length }) => length)),
     payloads.length === 1 ? payloads[0] : Buffer.concat(payloads),
+    ...consumerColumns(inputs),
+  ];
+}
+
+/** What shorter arrays leave out is null: without consumers none of this is sent. */
+function consumerColumns(inputs: readonly EventInput[]): [string, string] {
+  if (inputs.every(({ consumer }) => !consumer)) return ['{}', '{}'];
+  return [
+    quotedArray(inputs.map(({ consumer }) => consumer?.uid ?? null)),
+    plainArray(inputs.map(({ consumer }) => consumer?.id ?? null)),
   ];
 }
 
@@ -174,13 +202,13 @@ function randomIdEnd(): string {
   return randomUUID().replaceAll('-', '').slice(13);
 }
 
-function toEvent(row: StoredRow, eventType: string): AcceptedEvent {
+function toResult(row: StoredRow, eventType: string): AcceptResult {
+  if (row.id === null) return { kind: 'consumer_not_found' };
   const endpointIds = row.endpoint_ids?.split(',') ?? [];
   const deliveryIds = row.delivery_ids?.split(',') ?? [];
-  return {
-    id: row.id,
-    eventType,
-    createdAt: row.created_at,
-    deliveries: deliveryIds.map((id, index) => ({ id, endpointId: endpointIds[index]!, state: 'pending' })),
-  };
+  const deliveries = deliveryIds.map(
+    (id, index) => ({ id, endpointId: endpointIds[index]!, state: 'pending' }) as const,
+  );
+  const { id, consumer_id: consumerId, created_at: createdAt } = row;
+  return { kind: 'accepted', event: { id, consumerId, eventType, createdAt, deliveries } };
 }

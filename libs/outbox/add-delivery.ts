@@ -16,6 +16,7 @@ with target as (
   join waybill.endpoints p on p.tenant_id = e.tenant_id and p.id = $3
   where e.tenant_id = $1
     and e.id = $2
+    and p.addressee_id = coalesce(e.consumer_id, e.tenant_id)
     and p.deleted_at is null
     and p.status <> 'disabled'
 ),
@@ -44,14 +45,17 @@ select id from stored
 
 const READ_TARGET = `
 select
-  exists (select from waybill.events e where e.tenant_id = $1 and e.id = $2) as event_exists,
+  e.id is not null as event_exists, p.addressee_id = coalesce(e.consumer_id, e.tenant_id) as listens,
   p.status, p.deleted_at is not null as deleted, waybill.derived_id($2, $3) as delivery_id
-from (select $3::uuid as id) asked
+from (select $2::uuid as event_id, $3::uuid as id) asked
+left join waybill.events e on e.tenant_id = $1 and e.id = asked.event_id
 left join waybill.endpoints p on p.tenant_id = $1 and p.id = asked.id
 `;
 
 interface TargetRow {
   event_exists: boolean;
+  /** Null when there is no such event or endpoint. */
+  listens: boolean | null;
   status: 'enabled' | 'paused' | 'disabled' | null;
   deleted: boolean;
   delivery_id: string;
@@ -60,14 +64,21 @@ interface TargetRow {
 export type AddResult =
   | { readonly kind: 'added'; readonly deliveryId: string }
   | { readonly kind: 'exists'; readonly deliveryId: string; readonly state: DeliveryState }
-  | { readonly kind: 'event_not_found' | 'endpoint_not_found' | 'endpoint_deleted' | 'endpoint_disabled' };
+  | {
+      readonly kind:
+        | 'event_not_found'
+        | 'endpoint_not_found'
+        | 'addressee_mismatch'
+        | 'endpoint_deleted'
+        | 'endpoint_disabled';
+    };
 
 /** An endpoint can be enabled between the statements: then it is asked again. */
 const TRIES_MAX = 3;
 
 /**
- * Owes the event to one more endpoint, whether it subscribes to its type or not: due at once, or at the event's
- * `not_before`. A delivery that is there already is left as it is and its state named.
+ * Owes the event to one more endpoint of its addressee, whether it subscribes to its type or not: due at once, or at
+ * the event's `not_before`. A delivery that is there already is left as it is and its state named.
  */
 export async function addDelivery(
   db: Queryable,
@@ -89,6 +100,7 @@ export async function addDelivery(
     const target = rows[0]!;
     if (!target.event_exists) return { kind: 'event_not_found' };
     if (target.status === null) return { kind: 'endpoint_not_found' };
+    if (target.listens === false) return { kind: 'addressee_mismatch' };
     const shown = await readShownState(db, tenantId, target.delivery_id);
     if (shown !== null) return { kind: 'exists', deliveryId: target.delivery_id, state: shown.state };
     if (target.deleted) return { kind: 'endpoint_deleted' };

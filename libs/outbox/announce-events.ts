@@ -48,7 +48,7 @@ export async function announceEvents(
   const { rows } = await tx.query<AnnouncementRow>({ text: TAKE_ANNOUNCEMENTS, values: [limit] });
   const results = await acceptEvents(tx, rows.map(toEvent), { maxAgeMs });
   const owed = results.flatMap((result, index) =>
-    result.kind === 'conflict' || result.kind === 'tenant_deleted'
+    result.kind !== 'accepted'
       ? []
       : result.event.deliveries.map(({ endpointId }) => ({ tenantId: rows[index]!.tenant_id, endpointId })),
   );
@@ -67,6 +67,8 @@ function toEvent(row: AnnouncementRow): EventInput {
   };
   return {
     tenantId: row.tenant_id,
+    // Of its consumers' endpoints too: consumers hear nothing of this.
+    consumer: null,
     eventType: row.event_type,
     payload: Buffer.from(JSON.stringify(payload)),
     contentType: 'application/json',

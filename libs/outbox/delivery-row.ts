@@ -42,7 +42,7 @@ export const STANDING_JOINS = standingJoins();
  * and timed by its queue row; the delivery's own row catches up when that one goes.
  */
 export const DELIVERY_COLUMNS = `
-  d.id, d.event_id, d.endpoint_id, e.event_type,
+  d.id, d.event_id, d.endpoint_id, e.consumer_id, e.event_type,
   ${SHOWN_STATE} as state,
   coalesce(q.attempt_count, d.attempt_count) as attempt_count,
   case when q.lease_until is null then q.due_at end as next_attempt_at,
@@ -61,6 +61,8 @@ export interface DeliveryView {
   readonly id: string;
   readonly eventId: string;
   readonly endpointId: string;
+  /** Null for a delivery to an endpoint of the tenant itself. */
+  readonly consumerId: string | null;
   readonly eventType: string;
   readonly state: DeliveryState;
   readonly attemptCount: number;
@@ -80,6 +82,7 @@ export interface DeliveryRow {
   id: string;
   event_id: string;
   endpoint_id: string;
+  consumer_id: string | null;
   event_type: string;
   state: DeliveryState;
   attempt_count: number;
@@ -98,6 +101,7 @@ export function toDelivery(row: DeliveryRow): DeliveryView {
     id: row.id,
     eventId: row.event_id,
     endpointId: row.endpoint_id,
+    consumerId: row.consumer_id,
     eventType: row.event_type,
     state: row.state,
     attemptCount: row.attempt_count,

@@ -40,7 +40,7 @@ announced as (
   from disabled d
   where exists (
     select from waybill.subscriptions s
-    where s.tenant_id = d.tenant_id and s.event_type = 'waybill.endpoint.disabled'
+    where s.tenant_id = d.tenant_id and s.addressee_id = d.tenant_id and s.event_type = 'waybill.endpoint.disabled'
   )
   on conflict (tenant_id, event_type, subject_id) do nothing
 )

@@ -40,7 +40,7 @@ announced as (
   select r.tenant_id, 'waybill.delivery.dead', r.delivery_id, r.endpoint_id, r.event_id, 'expired', now()
   from removed r
   join waybill.events e on e.tenant_id = r.tenant_id and e.id = r.event_id
-  join waybill.subscriptions s on s.tenant_id = r.tenant_id and s.event_type = 'waybill.delivery.dead'
+  join waybill.subscriptions s on s.tenant_id = r.tenant_id and s.addressee_id = r.tenant_id and s.event_type = 'waybill.delivery.dead'
   where e.event_type not like 'waybill.%'
   on conflict (tenant_id, event_type, subject_id) do nothing
 )

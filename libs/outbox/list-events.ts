@@ -5,13 +5,14 @@ import type { Queryable } from '#runtime';
  * precision that is shown, and leave only the partitions that can hold it.
  */
 const LIST_EVENTS = `
-select e.id, e.event_type, e.created_at, e.not_before, e.metadata, e.target_count, octet_length(e.payload) as payload_bytes
+select e.id, e.consumer_id, e.event_type, e.created_at, e.not_before, e.metadata, e.target_count, octet_length(e.payload) as payload_bytes
 from waybill.events e
 where e.tenant_id = $1
   and ($2::uuid is null or e.id < $2)
   and ($3::text is null or e.event_type = $3)
   and ($4::timestamptz is null or e.id >= waybill.id_floor($4 + interval '1 millisecond'))
   and ($5::timestamptz is null or e.id < waybill.id_floor($5))
+  and ($7::uuid is null or e.consumer_id = $7)
 order by e.id desc
 limit $6
 `;
@@ -19,6 +20,8 @@ limit $6
 /** An event without its payload. */
 export interface EventSummary {
   readonly id: string;
+  /** Null for an event of the tenant itself. */
+  readonly consumerId: string | null;
   readonly eventType: string;
   readonly createdAt: Date;
   readonly notBefore: Date | null;
@@ -31,6 +34,7 @@ export interface EventFilter {
   /** Only events older than this one. */
   readonly afterId: string | null;
   readonly eventType: string | null;
+  readonly consumerId: string | null;
   /** Both bounds are exclusive. */
   readonly createdAfter: Date | null;
   readonly createdBefore: Date | null;
@@ -40,6 +44,7 @@ export interface EventFilter {
 /** EventSummary as the driver gives it. */
 export interface EventSummaryRow {
   id: string;
+  consumer_id: string | null;
   event_type: string;
   created_at: Date;
   not_before: Date | null;
@@ -63,6 +68,7 @@ export async function listEvents(
       filter.createdAfter,
       filter.createdBefore,
       filter.limit,
+      filter.consumerId,
     ],
   });
   return rows.map(toEventSummary);
@@ -72,6 +78,7 @@ export async function listEvents(
 export function toEventSummary(row: EventSummaryRow): EventSummary {
   return {
     id: row.id,
+    consumerId: row.consumer_id,
     eventType: row.event_type,
     createdAt: row.created_at,
     notBefore: row.not_before,

@@ -7,7 +7,7 @@ import type { AcceptedEvent, DeliveryState } from './types.js';
  * no event.
  */
 const READ_ACCEPTED_EVENTS = `
-select asked.place, k.fingerprint, e.id, e.event_type, e.created_at,
+select asked.place, k.fingerprint, e.id, e.consumer_id, e.event_type, e.created_at,
   (select coalesce(json_agg(json_build_object('id', d.id, 'endpoint_id', d.endpoint_id,
       'state', ${SHOWN_STATE}) order by d.endpoint_id), '[]')
    from waybill.deliveries d
@@ -29,6 +29,7 @@ interface AcceptedRow {
   fingerprint: Buffer;
   /** Null, as all of the event's columns, when another route used the key. */
   id: string | null;
+  consumer_id: string | null;
   event_type: string;
   created_at: Date;
   deliveries: { id: string; endpoint_id: string; state: DeliveryState }[];
@@ -55,6 +56,7 @@ function toEvent(row: AcceptedRow): AcceptedEvent | null {
   if (row.id === null) return null;
   return {
     id: row.id,
+    consumerId: row.consumer_id,
     eventType: row.event_type,
     createdAt: row.created_at,
     deliveries: row.deliveries.map(({ id, endpoint_id, state }) => ({ id, endpointId: endpoint_id, state })),

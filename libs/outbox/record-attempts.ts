@@ -153,7 +153,7 @@ announced as (
   ) a
   where exists (
     select from waybill.subscriptions s
-    where s.tenant_id = any($1) and s.tenant_id = a.tenant_id and s.event_type = a.event_type
+    where s.tenant_id = any($1) and s.tenant_id = a.tenant_id and s.addressee_id = a.tenant_id and s.event_type = a.event_type
   )
   on conflict (tenant_id, event_type, subject_id) do nothing
 )

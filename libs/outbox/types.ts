@@ -1,3 +1,5 @@
+import type { ConsumerReference } from '#runtime';
+
 /** The states a delivery is stored in; `in_progress` and `held` are derived when one is read. */
 export type StoredDeliveryState = 'pending' | 'failed' | 'succeeded' | 'dead' | 'cancelled';
 
@@ -10,6 +12,8 @@ export type DeadReason = 'exhausted' | 'expired' | 'unsendable' | 'rejected' | '
 /** One event as a door of accept hands it in. */
 export interface EventInput {
   readonly tenantId: string;
+  /** Whom of the tenant's consumers it is for; the tenant itself when it is null or left out. */
+  readonly consumer?: ConsumerReference | null;
   readonly eventType: string;
   /** The producer's bytes: stored, signed and sent exactly so. */
   readonly payload: Buffer;
@@ -24,6 +28,8 @@ export interface EventInput {
 /** A stored event, as accept and its repeats answer it. */
 export interface AcceptedEvent {
   readonly id: string;
+  /** Null for an event of the tenant itself. */
+  readonly consumerId: string | null;
   readonly eventType: string;
   readonly createdAt: Date;
   readonly deliveries: readonly {
@@ -33,12 +39,13 @@ export interface AcceptedEvent {
   }[];
 }
 
-/** What became of one EventInput: stored now, stored before under the same key and content, or refused for another content. */
+/** What became of one EventInput: stored now, stored before under the same key and content, or refused for another content or an unknown consumer. */
 export type AcceptResult =
   | { readonly kind: 'accepted'; readonly event: AcceptedEvent }
   | { readonly kind: 'repeated'; readonly event: AcceptedEvent }
   | { readonly kind: 'conflict' }
-  | { readonly kind: 'tenant_deleted' };
+  | { readonly kind: 'tenant_deleted' }
+  | { readonly kind: 'consumer_not_found' };
 
 /** A tenant's endpoint: the unit of scheduling. */
 export interface EndpointRef {

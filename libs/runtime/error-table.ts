@@ -26,6 +26,7 @@ export const ERRORS = {
   invalid_cursor: { status: 422, title: 'The cursor was not made by this list.' },
   invalid_limit: { status: 422, title: 'The limit must be from 1 to 100.' },
   invalid_id: { status: 400, title: 'The id is not of the expected kind.' },
+  invalid_consumer_uid: { status: 400, title: 'The uid of a consumer is not acceptable.' },
   invalid_idempotency_key: { status: 400, title: 'The idempotency key is not acceptable.' },
 
   // Who asks
@@ -39,6 +40,7 @@ export const ERRORS = {
   // What is asked for
   route_not_found: { status: 404, title: 'There is no such route.' },
   method_not_allowed: { status: 405, title: 'The route does not take this method.' },
+  consumer_not_found: { status: 404, title: 'There is no such consumer.' },
   endpoint_not_found: { status: 404, title: 'There is no such endpoint.' },
   event_not_found: { status: 404, title: 'There is no such event.' },
   delivery_not_found: { status: 404, title: 'There is no such delivery.' },
@@ -54,6 +56,7 @@ export const ERRORS = {
   delivery_not_cancellable: { status: 409, title: 'The delivery cannot be cancelled in its state.' },
   event_not_cancellable: { status: 409, title: 'No delivery of the event can be cancelled.' },
   delivery_exists: { status: 409, title: 'The event already has a delivery to this endpoint.' },
+  addressee_mismatch: { status: 409, title: 'The event is not for whom the endpoint is.' },
   endpoint_deleted: { status: 409, title: 'The endpoint of this delivery was deleted.' },
   endpoint_disabled: { status: 409, title: 'The endpoint of this delivery is disabled.' },
   last_secret: { status: 409, title: 'The secret that stays cannot be revoked.' },

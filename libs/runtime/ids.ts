@@ -5,6 +5,7 @@ import { AppError } from './app-error.js';
 export const ID_PREFIXES = {
   tenant: 'tnt',
   api_key: 'key',
+  consumer: 'con',
   endpoint: 'ep',
   event: 'evt',
   delivery: 'dlv',
@@ -25,6 +26,11 @@ const HEX_ID = /^[0-9a-f]{32}$/;
 export function formatId<Kind extends IdKind>(kind: Kind, uuid: string): Id<Kind> {
   // By slices: `replaceAll` took 0.6 µs, and a delivery is named a dozen times.
   return `${ID_PREFIXES[kind]}_${uuid.slice(0, 8)}${uuid.slice(9, 13)}${uuid.slice(14, 18)}${uuid.slice(19, 23)}${uuid.slice(24)}`;
+}
+
+/** The same, or null for nothing. */
+export function formatIdOrNull(kind: IdKind, uuid: string | null): string | null {
+  return uuid === null ? null : formatId(kind, uuid);
 }
 
 /** The uuid inside a prefixed id, or null when the text is not an id of this kind. */

@@ -1,5 +1,6 @@
 export { AppError, type AppErrorOptions, type ErrorDetail } from './app-error.js';
 export { isDatabaseUrl, readConfig, RECORD_MARGIN_MS, type Config } from './config.js';
+export { readConsumerReference, readConsumerUid, type ConsumerReference } from './consumer-reference.js';
 export {
   createPool,
   isDatabaseUnavailable,
@@ -18,6 +19,7 @@ export { ERRORS, type ErrorCode } from './error-table.js';
 export {
   derivedId,
   formatId,
+  formatIdOrNull,
   ID_PREFIXES,
   idTime,
   newId,
@@ -48,6 +50,7 @@ export { transactionTimeMs } from './transaction-time.js';
 export { unknownSettings, type UnknownSetting } from './settings.js';
 export { isMetricsAllowed } from './metrics-token.js';
 export { isKeyEnv } from './read-credentials.js';
+export { type VersionExpectation } from './version-expectation.js';
 export { VERSION } from './version.js';
 export { nestLogger } from './nest-logger.js';
 export { explainFailure, runApp, type RunningApp } from './run-app.js';

@@ -1,4 +1,4 @@
-import { AppError, newId, type Queryable } from '#runtime';
+import { AppError, newId, type Queryable, transactionTimeMs } from '#runtime';
 import { toApiKey, type ApiKey, type ApiKeyRow } from './api-key.js';
 import { assertName } from './assert-name.js';
 import { KEY_ENV_DEFAULT, digestKeyText, formatKeyText } from './key-text.js';
@@ -46,7 +46,7 @@ export async function createApiKey(
   env: string = KEY_ENV_DEFAULT,
 ): Promise<CreatedApiKey> {
   assertName(name);
-  const id = newId();
+  const id = newId(await transactionTimeMs(db));
   const key = formatKeyText(id, env);
   const { rows } = await db.query<ApiKeyRow & { has_tenant: boolean; in_time: boolean }>({
     text: CREATE_API_KEY,

@@ -1,4 +1,4 @@
-import { newId, type Queryable } from '#runtime';
+import { newId, type Queryable, transactionTimeMs } from '#runtime';
 import { assertName } from './assert-name.js';
 import { TENANT_COLUMNS, toTenant, type Tenant, type TenantRow } from './tenant.js';
 
@@ -11,6 +11,9 @@ returning ${TENANT_COLUMNS}
 /** Stores a new tenant. */
 export async function createTenant(db: Queryable, { name }: { readonly name: string }): Promise<Tenant> {
   assertName(name);
-  const { rows } = await db.query<TenantRow>({ text: CREATE_TENANT, values: [newId(), name] });
+  const { rows } = await db.query<TenantRow>({
+    text: CREATE_TENANT,
+    values: [newId(await transactionTimeMs(db)), name],
+  });
   return toTenant(rows[0]!);
 }

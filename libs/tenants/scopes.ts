@@ -8,6 +8,7 @@ export const SCOPES = [
   'endpoints:write',
   'deliveries:read',
   'deliveries:write',
+  'consumers',
   'keys',
   'admin',
 ] as const;

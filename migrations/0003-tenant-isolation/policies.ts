@@ -25,7 +25,7 @@ const CURRENT_TENANT = `nullif(current_setting('waybill.tenant', true), '')::uui
  * it sees none. The roles that work for all tenants at once see every row of the tables that they are granted, and no
  * others: what keeps those apart is grants.ts. FORCE binds the owner too, so it is named.
  */
-function policiesOf(table: string, column: string): string {
+export function policiesOf(table: string, column: string): string {
   return `
 alter table waybill.${table} enable row level security, force row level security;
 create policy one_tenant on waybill.${table} to waybill_app

@@ -18,77 +18,24 @@ import {
 
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { type ExplainingClient, explainingClient } from '../support/explain.js';
-import { SIZES } from '../support/sizes.js';
+import { OWED, seedHistory } from '../support/seed-history.js';
 import { createTenantWithKey } from '../support/tenant.js';
 
 const PAGE = 51;
-const ENDPOINTS = 500;
-/** Deliveries that are still owed. */
-const OWED = 2_000;
 /** Rows that one page may touch in one table: once in it, once in what it is joined with, with room for both. */
 const ROWS_MAX = PAGE * 4;
-
-/** Not close to a midnight: a day's partition of 30 rows is read whole, and five minutes before midnight it was. */
-const LAST_EVENT = `(now() - case when extract(hour from now() at time zone 'UTC') between 4 and 20
-  then interval '0' else interval '8 hours' end)`;
-
-/**
- * A history of finished deliveries over three days, of which every tenth died; behind it, older than all of it, a few
- * that are still owed, and one endpoint that got nothing but those.
- */
-const SEED = `
-with made as (
-  select waybill.create_day_partitions((now() - interval '3 days')::date, 4)
-),
-endpoint as (
-  insert into waybill.endpoints (tenant_id, id, url)
-  select $1, waybill.event_id(now(), gen_random_uuid()), 'https://receiver.example/' || n
-  from generate_series(1, ${ENDPOINTS}) n, made
-  returning id
-),
-numbered as (
-  select id, row_number() over (order by id) - 1 as number from endpoint
-),
-event as (
-  select e.id as endpoint_id, n, n > $2::integer - ${OWED} as owed,
-    waybill.event_id(${LAST_EVENT} - n * (interval '3 days' / $2), gen_random_uuid()) as id
-  from generate_series(1, $2::integer) n
-  join numbered e on e.number = case when n > $2::integer - ${OWED} then 0 else 1 + n % ${ENDPOINTS - 1} end
-),
-stored as (
-  insert into waybill.events (tenant_id, id, event_type, payload, content_type, target_count, created_at)
-  select $1, id, case when owed then 'rare.type' else 'order.created' end, '{}', 'application/json', 1, now() from event
-),
-delivery as (
-  insert into waybill.deliveries (tenant_id, event_id, endpoint_id, id, state, endpoint_revision, created_at, expires_at, finished_at)
-  select $1, id, endpoint_id, waybill.derived_id(id, endpoint_id),
-    case when owed then 'pending' when n % 10 = 0 then 'dead' else 'succeeded' end,
-    1, now(), now() + interval '14 days', case when owed then null else now() end
-  from event
-),
-queued as (
-  insert into waybill.delivery_queue (tenant_id, event_id, endpoint_id, delivery_id, due_at, expires_at, payload_bytes)
-  select $1, id, endpoint_id, waybill.derived_id(id, endpoint_id), now(), now() + interval '14 days', 2
-  from event where owed
-)
-insert into waybill.dead_letters (tenant_id, event_id, endpoint_id, delivery_id, reason, attempt_count, died_at)
-select $1, id, endpoint_id, waybill.derived_id(id, endpoint_id), 'exhausted', 4, now() - n * interval '1 second'
-from event where n % 10 = 0 and not owed
-`;
 
 let database: TestDatabase;
 let db: ExplainingClient;
 let tenantId: string;
 let quietEndpointId: string;
+let quietConsumerId: string;
+let busyConsumerId: string;
 
 beforeAll(async () => {
   database = await createTestDatabase();
   ({ tenantId } = await createTenantWithKey(database.url));
-  await database.pool.query(`select waybill.create_day_partitions((now() - interval '4 days')::date, 5)`);
-  await database.pool.query(SEED, [tenantId, SIZES.finishedRows]);
-  const { rows } = await database.pool.query(`select endpoint_id from waybill.delivery_queue limit 1`);
-  quietEndpointId = rows[0].endpoint_id;
-  await database.pool.query('vacuum analyze');
+  ({ quietEndpointId, quietConsumerId, busyConsumerId } = await seedHistory(database.pool, tenantId));
   db = await explainingClient(database.url, {
     plans: 'force_custom_plan',
     role: 'waybill_app',
@@ -118,6 +65,7 @@ const ALL: DeliveryFilter = {
   after: null,
   endpointId: null,
   eventId: null,
+  consumerId: null,
   state: null,
   createdAfter: null,
   createdBefore: null,
@@ -135,6 +83,14 @@ describe('a page of deliveries reads little more than itself', () => {
     ['that succeeded', () => ({ state: 'succeeded' })],
     ['that are owed, behind a long history', () => ({ state: 'pending' })],
     ['that died', () => ({ state: 'dead' })],
+    ['of a consumer, behind a long history', () => ({ consumerId: quietConsumerId })],
+    ['of a consumer with a history of its own', () => ({ consumerId: busyConsumerId })],
+    [
+      'of a consumer and a time',
+      () => ({ consumerId: busyConsumerId, createdAfter: daysAgo(2), createdBefore: daysAgo(1) }),
+    ],
+    ['that succeeded, of a consumer', () => ({ consumerId: busyConsumerId, state: 'succeeded' })],
+    ['that died, of a consumer', () => ({ consumerId: busyConsumerId, state: 'dead' })],
   ])('%s', async (_what, filter) => {
     const rows = await listDeliveries(db, tenantId, { ...ALL, ...filter() });
     if (rows.length === PAGE) {
@@ -154,13 +110,36 @@ it.each(['in_progress', 'held'] as const)(
   },
 );
 
+it.each(['pending', 'in_progress', 'held'] as const)(
+  'a page of the deliveries of a consumer that are %s reads what it is owed, not what others are or were',
+  async (state) => {
+    const rows = await listDeliveries(db, tenantId, { ...ALL, state, consumerId: quietConsumerId });
+    expect(rows).toHaveLength(state === 'pending' ? PAGE : 0);
+    expect(mostRowsRead().rows).toBeLessThanOrEqual(2 * OWED);
+    expect(await listDeliveries(db, tenantId, { ...ALL, state, consumerId: busyConsumerId })).toEqual([]);
+    expect(mostRowsRead().rows).toBeLessThanOrEqual(ROWS_MAX);
+  },
+);
+
 describe('a page of events reads little more than itself', () => {
-  const all = { afterId: null, eventType: null, createdAfter: null, createdBefore: null, limit: PAGE };
+  const all = {
+    afterId: null,
+    eventType: null,
+    consumerId: null,
+    createdAfter: null,
+    createdBefore: null,
+    limit: PAGE,
+  };
 
   it.each([
     ['of all', {}],
     ['of a time', { createdAfter: daysAgo(2), createdBefore: daysAgo(1) }],
     ['of a common type', { eventType: 'order.created' }],
+    ['of a consumer, behind a long history', { consumerId: quietConsumerId }],
+    [
+      'of a consumer and a time',
+      { consumerId: busyConsumerId, createdAfter: daysAgo(2), createdBefore: daysAgo(1) },
+    ],
   ])('%s', async (_what, filter) => {
     const rows = await listEvents(db, tenantId, { ...all, ...filter });
     if (rows.length === PAGE)

@@ -20,12 +20,18 @@ interface Page {
   readonly next_cursor: string | null;
 }
 
+interface Consumer {
+  readonly id: string;
+  readonly uid: string;
+}
+
 const stage = new ApiStage();
 /** B owns what A reaches for. */
 let b: {
   tenant: TestTenant;
   client: ApiClient;
   key: { id: string };
+  consumer: Consumer;
   endpoint: CreatedEndpoint;
   unheard: CreatedEndpoint;
   events: Accepted[];
@@ -48,7 +54,14 @@ beforeAll(async () => {
     unheard: await stage.addEndpoint(quiet),
     events: [],
   };
-  b = { tenant, client, key: await spare(client), endpoint, unheard, events: [] };
+  const consumer = (
+    await client.post<Consumer>('/v1/consumers', {
+      uid: 'customer',
+      name: 'of B',
+      metadata: { note: 'of B' },
+    })
+  ).body;
+  b = { tenant, client, key: await spare(client), consumer, endpoint, unheard, events: [] };
   for (const [owner, by] of [
     [a, stage.client],
     [b, client],
@@ -84,71 +97,84 @@ function comparable({ status, headers, text }: ApiResponse<unknown>): object {
 type Route = (client: ApiClient, id: string) => Promise<ApiResponse<unknown>>;
 
 /** Every route that takes an id in its path, by the words of its controller. */
-const ROUTES: Record<string, { kind: 'event' | 'delivery' | 'endpoint' | 'key'; call: Route }> = {
-  'GET v1/events/:id': { kind: 'event', call: (client, id) => client.get(`/v1/events/${id}`) },
-  'GET v1/deliveries/:id': { kind: 'delivery', call: (client, id) => client.get(`/v1/deliveries/${id}`) },
-  'POST v1/deliveries/:id/replay': {
-    kind: 'delivery',
-    call: (client, id) => client.post(`/v1/deliveries/${id}/replay`),
-  },
-  'GET v1/deliveries/:id/explain': {
-    kind: 'delivery',
-    call: (client, id) => client.get(`/v1/deliveries/${id}/explain`),
-  },
-  // Behind the replay, which leaves B's own delivery pending.
-  'POST v1/deliveries/:id/cancel': {
-    kind: 'delivery',
-    call: (client, id) => client.post(`/v1/deliveries/${id}/cancel`),
-  },
-  'POST v1/events/:id/cancel': {
-    kind: 'event',
-    call: (client, id) => client.post(`/v1/events/${id}/cancel`),
-  },
-  'POST v1/events/:id/deliveries': {
-    kind: 'event',
-    call: (client, id) =>
-      client.post(`/v1/events/${id}/deliveries`, {
-        endpoint_id: client === b.client ? b.unheard.id : a.unheard.id,
-      }),
-  },
-  'GET v1/dead-letters/:delivery_id': {
-    kind: 'delivery',
-    call: (client, id) => client.get(`/v1/dead-letters/${id}`),
-  },
-  'GET v1/endpoints/:id': { kind: 'endpoint', call: (client, id) => client.get(`/v1/endpoints/${id}`) },
-  'PATCH v1/endpoints/:id': {
-    kind: 'endpoint',
-    call: (client, id) => client.patch(`/v1/endpoints/${id}`, { description: 'taken', status: 'disabled' }),
-  },
-  'GET v1/endpoints/:id/secrets': {
-    kind: 'endpoint',
-    call: (client, id) => client.get(`/v1/endpoints/${id}/secrets`),
-  },
-  'POST v1/endpoints/:id/secrets': {
-    kind: 'endpoint',
-    call: (client, id) => client.post(`/v1/endpoints/${id}/secrets`),
-  },
-  // The oldest, which B's own rotation lets end.
-  'DELETE v1/endpoints/:id/secrets/:secretId': {
-    kind: 'endpoint',
-    call: async (client, id) => {
-      const { body } = await client.get<Partial<Page>>(`/v1/endpoints/${id}/secrets`);
-      const secretId = body.data?.at(-1)?.id ?? `sec_${'0'.repeat(32)}`;
-      return client.delete(`/v1/endpoints/${id}/secrets/${secretId}`);
+const ROUTES: Record<string, { kind: 'event' | 'delivery' | 'endpoint' | 'key' | 'consumer'; call: Route }> =
+  {
+    'GET v1/events/:id': { kind: 'event', call: (client, id) => client.get(`/v1/events/${id}`) },
+    'GET v1/deliveries/:id': { kind: 'delivery', call: (client, id) => client.get(`/v1/deliveries/${id}`) },
+    'POST v1/deliveries/:id/replay': {
+      kind: 'delivery',
+      call: (client, id) => client.post(`/v1/deliveries/${id}/replay`),
     },
-  },
-  'DELETE v1/endpoints/:id': { kind: 'endpoint', call: (client, id) => client.delete(`/v1/endpoints/${id}`) },
-  'GET v1/keys/:id': { kind: 'key', call: (client, id) => client.get(`/v1/keys/${id}`) },
-  'PATCH v1/keys/:id': {
-    kind: 'key',
-    call: (client, id) => client.patch(`/v1/keys/${id}`, { name: 'taken' }),
-  },
-  'POST v1/keys/:id/rotate': {
-    kind: 'key',
-    call: (client, id) => client.post(`/v1/keys/${id}/rotate`, { overlap_seconds: 0 }),
-  },
-  'DELETE v1/keys/:id': { kind: 'key', call: (client, id) => client.delete(`/v1/keys/${id}`) },
-};
+    'GET v1/deliveries/:id/explain': {
+      kind: 'delivery',
+      call: (client, id) => client.get(`/v1/deliveries/${id}/explain`),
+    },
+    // Behind the replay, which leaves B's own delivery pending.
+    'POST v1/deliveries/:id/cancel': {
+      kind: 'delivery',
+      call: (client, id) => client.post(`/v1/deliveries/${id}/cancel`),
+    },
+    'POST v1/events/:id/cancel': {
+      kind: 'event',
+      call: (client, id) => client.post(`/v1/events/${id}/cancel`),
+    },
+    'POST v1/events/:id/deliveries': {
+      kind: 'event',
+      call: (client, id) =>
+        client.post(`/v1/events/${id}/deliveries`, {
+          endpoint_id: client === b.client ? b.unheard.id : a.unheard.id,
+        }),
+    },
+    'GET v1/dead-letters/:delivery_id': {
+      kind: 'delivery',
+      call: (client, id) => client.get(`/v1/dead-letters/${id}`),
+    },
+    'GET v1/endpoints/:id': { kind: 'endpoint', call: (client, id) => client.get(`/v1/endpoints/${id}`) },
+    'PATCH v1/endpoints/:id': {
+      kind: 'endpoint',
+      call: (client, id) => client.patch(`/v1/endpoints/${id}`, { description: 'taken', status: 'disabled' }),
+    },
+    'GET v1/endpoints/:id/secrets': {
+      kind: 'endpoint',
+      call: (client, id) => client.get(`/v1/endpoints/${id}/secrets`),
+    },
+    'POST v1/endpoints/:id/secrets': {
+      kind: 'endpoint',
+      call: (client, id) => client.post(`/v1/endpoints/${id}/secrets`),
+    },
+    // The oldest, which B's own rotation lets end.
+    'DELETE v1/endpoints/:id/secrets/:secretId': {
+      kind: 'endpoint',
+      call: async (client, id) => {
+        const { body } = await client.get<Partial<Page>>(`/v1/endpoints/${id}/secrets`);
+        const secretId = body.data?.at(-1)?.id ?? `sec_${'0'.repeat(32)}`;
+        return client.delete(`/v1/endpoints/${id}/secrets/${secretId}`);
+      },
+    },
+    'DELETE v1/endpoints/:id': {
+      kind: 'endpoint',
+      call: (client, id) => client.delete(`/v1/endpoints/${id}`),
+    },
+    'GET v1/keys/:id': { kind: 'key', call: (client, id) => client.get(`/v1/keys/${id}`) },
+    'PATCH v1/keys/:id': {
+      kind: 'key',
+      call: (client, id) => client.patch(`/v1/keys/${id}`, { name: 'taken' }),
+    },
+    'POST v1/keys/:id/rotate': {
+      kind: 'key',
+      call: (client, id) => client.post(`/v1/keys/${id}/rotate`, { overlap_seconds: 0 }),
+    },
+    'DELETE v1/keys/:id': { kind: 'key', call: (client, id) => client.delete(`/v1/keys/${id}`) },
+    'GET v1/consumers/:id': { kind: 'consumer', call: (client, id) => client.get(`/v1/consumers/${id}`) },
+    'PATCH v1/consumers/:id': {
+      kind: 'consumer',
+      call: (client, id) => client.patch(`/v1/consumers/${id}`, { name: 'taken' }),
+    },
+    'DELETE v1/consumers/:id': {
+      kind: 'consumer',
+      call: (client, id) => client.delete(`/v1/consumers/${id}`),
+    },
+  };
 
 const CONTROLLERS = [
   'events/events.controller.ts',
@@ -158,6 +184,7 @@ const CONTROLLERS = [
   'endpoints/endpoints.controller.ts',
   'endpoints/endpoint-secrets.controller.ts',
   'keys/keys.controller.ts',
+  'consumers/consumers.controller.ts',
 ];
 
 it('[row 67] every route of the controllers that takes an id is tried here', () => {
@@ -178,6 +205,7 @@ describe.each(Object.entries(ROUTES))('[row 67] %s', (_route, { kind, call }) =>
       delivery: b.events[0]!.deliveries[0]!.id,
       endpoint: b.endpoint.id,
       key: b.key.id,
+      consumer: b.consumer.id,
     };
     const before = [
       await tenantRows(stage.pool, b.tenant.tenantId),
@@ -211,6 +239,34 @@ it('[row 67] answers A in the same way with a precondition that B would pass', a
         { status: 404, body: { code: 'endpoint_not_found' } },
       ]);
     }
+  }
+  expect(await tenantRows(stage.pool, b.tenant.tenantId)).toEqual(before);
+});
+
+it("[row 67] the uid of a consumer of B's is to A one that nobody has, wherever A names it", async () => {
+  const before = await tenantRows(stage.pool, b.tenant.tenantId);
+  for (const call of [
+    (uid: string) => stage.client.get(`/v1/consumers/${uid}`),
+    (uid: string) => stage.client.patch(`/v1/consumers/${uid}`, { name: 'taken' }),
+    (uid: string) => stage.client.delete(`/v1/consumers/${uid}`),
+    (uid: string) => stage.client.publish('thing.made', {}, { consumer: uid }),
+    (uid: string) => stage.client.post('/v1/endpoints', { url: stage.receiver.url, consumer: uid }),
+  ]) {
+    for (const [known, unknown] of [
+      [b.consumer.uid, 'customes'],
+      [b.consumer.id, unknownLike(b.consumer.id)],
+    ] as const) {
+      const foreign = await call(known);
+      expect(foreign).toMatchObject({ status: 404, body: { code: 'consumer_not_found' } });
+      expect(comparable(foreign)).toEqual(comparable(await call(unknown)));
+    }
+  }
+  for (const list of ['events', 'deliveries', 'endpoints']) {
+    const foreign = await stage.client.get<Page>(`/v1/${list}?consumer=${b.consumer.id}`);
+    expect(foreign).toMatchObject({ status: 200, body: { data: [], next_cursor: null } });
+    expect(comparable(foreign)).toEqual(
+      comparable(await stage.client.get(`/v1/${list}?consumer=${unknownLike(b.consumer.id)}`)),
+    );
   }
   expect(await tenantRows(stage.pool, b.tenant.tenantId)).toEqual(before);
 });
@@ -286,6 +342,7 @@ it("[row 67] B's own key does all of that", async () => {
       delivery: b.events[1]!.deliveries[0]!.id,
       endpoint: b.endpoint.id,
       key: b.key.id,
+      consumer: b.consumer.id,
     };
     expect((await call(b.client, ids[kind])).status).toBeLessThan(300);
   }

@@ -145,10 +145,12 @@ async function read(
 ): Promise<void> {
   const { tenantId, eventId, endpointId, deliveryId } = known;
   const bounds = { createdAfter: new Date(Date.now() - DAY_MS), createdBefore: null, limit: 50 };
-  await listEvents(db, tenantId, { ...bounds, afterId: null, eventType: null });
+  await listEvents(db, tenantId, { ...bounds, afterId: null, eventType: null, consumerId: null });
   for (const state of [null, 'pending', 'dead'] as const) {
     const after = { eventId, endpointId };
-    await listDeliveries(db, tenantId, { ...bounds, after, endpointId, eventId: null, state });
+    for (const consumerId of [null, randomUUID()]) {
+      await listDeliveries(db, tenantId, { ...bounds, after, endpointId, eventId: null, consumerId, state });
+    }
   }
   await listDeadLetters(db, tenantId, { after: null, endpointId: null, resolved: false, limit: 50 });
   await readEvent(db, tenantId, eventId);

@@ -3,6 +3,7 @@ import type { Pool } from 'pg';
 const TABLES = [
   'tenants',
   'api_keys',
+  'consumers',
   'endpoints',
   'endpoint_secrets',
   'tenant_data_keys',

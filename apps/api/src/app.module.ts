@@ -3,6 +3,7 @@ import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR, APP_PIPE } from '@nestjs/core';
 import { TerminusModule } from '@nestjs/terminus';
 import { ApiContext } from './api-context.js';
 import { KeyGuard } from './auth/key.guard.js';
+import { ConsumersController } from './consumers/consumers.controller.js';
 import { DeadLettersController } from './dead-letters/dead-letters.controller.js';
 import { DeliveriesController } from './deliveries/deliveries.controller.js';
 import { DocsController } from './docs/docs.controller.js';
@@ -35,6 +36,7 @@ export class AppModule {
         KeysController,
         // Without an operator's key there are no such routes, to nobody.
         ...(context.config.operatorKeyDigests.length > 0 ? [TenantsController] : []),
+        ConsumersController,
         HealthController,
         DocsController,
         MetricsController,

@@ -10,7 +10,7 @@ import {
   type Logger,
 } from '#runtime';
 import type { Keyring } from '#secrets';
-import { noteKeyUse, withTenant } from '#tenants';
+import { Consumer, noteKeyUse, withTenant } from '#tenants';
 import { ApiContext } from './api-context.js';
 import { KeyUse } from './auth/key-use.js';
 import { openCreateOnce } from './creation/create-once.js';
@@ -53,7 +53,7 @@ export async function createContext(
   const source = await openDataSource({
     url: config.databaseUrl,
     role: 'waybill_app',
-    entities: [Endpoint, EndpointSecret, Subscription],
+    entities: [Consumer, Endpoint, EndpointSecret, Subscription],
     applicationName: 'waybill-api',
     max: 12,
   });

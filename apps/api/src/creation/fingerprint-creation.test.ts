@@ -33,6 +33,7 @@ describe('the fingerprint of a creation', () => {
       payload: Buffer.from('{}'),
       notBefore: null,
       metadata: null,
+      consumer: null,
       idempotencyKey: null,
     };
     expect(fingerprint(event).toString('hex')).not.toBe(of({ params: {}, body: {} }));

@@ -18,6 +18,7 @@ import { CreatesNothing, FromCreation } from '../creation/creation.js';
 import type { Creation } from '../creation/creation.js';
 import { createdBetween } from '../http/between-times.js';
 import { Operation } from '../http/operation.js';
+import { listOfConsumer, readConsumerFilter } from '../consumers/consumer-filter.js';
 import { readPage, toPage } from '../http/page.js';
 import { settledList } from '../http/settled-list.js';
 import { attemptView, deliveryView } from './delivery-view.js';
@@ -42,6 +43,7 @@ export class DeliveriesController {
   async list(@CurrentKey() key: KeyHolder, @Query() query: ListDeliveriesDto) {
     const list = { name: LIST, tenantId: key.tenantId };
     const page = readPage<[string, string]>(list, ['uuid', 'uuid'], query);
+    const consumer = readConsumerFilter(query.consumer);
     const filter = {
       after: page.after && { eventId: page.after[0], endpointId: page.after[1] },
       endpointId: query.endpoint_id === undefined ? null : parseId('endpoint', query.endpoint_id),
@@ -52,7 +54,9 @@ export class DeliveriesController {
     };
     return settledList(this.context, async () => {
       const rows = await this.context.inTenant(key.tenantId, (tx) =>
-        listDeliveries(tx, key.tenantId, filter),
+        listOfConsumer(tx, key.tenantId, consumer, (consumerId) =>
+          listDeliveries(tx, key.tenantId, { ...filter, consumerId }),
+        ),
       );
       return toPage(list, rows, page.limit, (row) => [row.eventId, row.endpointId], deliveryView);
     });

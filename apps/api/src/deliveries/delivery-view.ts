@@ -1,4 +1,4 @@
-import { derivedId, formatId } from '#runtime';
+import { derivedId, formatId, formatIdOrNull } from '#runtime';
 import type { AttemptView, DeliveryView } from '#outbox';
 
 /** A delivery as the API shows it. */
@@ -8,6 +8,7 @@ export function deliveryView(delivery: DeliveryView) {
     event_id: formatId('event', delivery.eventId),
     event_type: delivery.eventType,
     endpoint_id: formatId('endpoint', delivery.endpointId),
+    consumer_id: formatIdOrNull('consumer', delivery.consumerId),
     state: delivery.state,
     attempt_count: delivery.attemptCount,
     next_attempt_at: delivery.nextAttemptAt?.toISOString() ?? null,

@@ -19,6 +19,9 @@ export class ListDeliveriesDto {
   @Allow()
   cursor?: unknown;
 
+  @Allow()
+  consumer?: unknown;
+
   @IsOptional()
   @IsString()
   endpoint_id?: string;

@@ -6,6 +6,10 @@ const given = (field: 'description' | 'status' | 'secret') =>
 
 /** The body of POST /v1/endpoints. */
 export class CreateEndpointDto {
+  /** A uid or an id, which readConsumerReference tells apart. */
+  @Allow()
+  consumer?: unknown;
+
   @IsString({ message: 'must be a string' })
   url!: string;
 

@@ -1,4 +1,4 @@
-import { formatId } from '#runtime';
+import { formatId, formatIdOrNull } from '#runtime';
 import type { SubscribedEndpoint } from '#endpoints';
 import { deliveryPolicyView } from './delivery-policy-view.js';
 
@@ -6,6 +6,7 @@ import { deliveryPolicyView } from './delivery-policy-view.js';
 export function endpointView({ endpoint, eventTypes }: SubscribedEndpoint) {
   return {
     id: formatId('endpoint', endpoint.id),
+    consumer_id: formatIdOrNull('consumer', endpoint.consumerId),
     url: endpoint.url,
     description: endpoint.description,
     event_types: eventTypes,

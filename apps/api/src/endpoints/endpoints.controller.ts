@@ -22,12 +22,13 @@ import {
   updateEndpoint,
   type SubscribedEndpoint,
 } from '#endpoints';
-import { formatId, parseId } from '#runtime';
+import { formatId, parseId, readConsumerReference } from '#runtime';
 import type { KeyHolder } from '#tenants';
 import { ApiContext } from '../api-context.js';
 import { CurrentKey, RequireScope } from '../auth/require-scope.js';
 import { FromCreation } from '../creation/creation.js';
 import type { Creation } from '../creation/creation.js';
+import { listOfConsumer, readConsumerFilter } from '../consumers/consumer-filter.js';
 import { etagOf, expectationOf } from '../http/if-match.js';
 import { JsonBody } from '../http/json-body.interceptor.js';
 import { Operation } from '../http/operation.js';
@@ -63,6 +64,10 @@ export class EndpointsController {
   ) {
     const { config, createOnce, egressPolicy, keyring } = this.context;
     const input = {
+      consumer:
+        body.consumer === undefined || body.consumer === null
+          ? null
+          : readConsumerReference(body.consumer, 'consumer'),
       url: body.url,
       description: body.description,
       eventTypes: body.event_types,
@@ -92,8 +97,13 @@ export class EndpointsController {
     const list = { name: LIST, tenantId: key.tenantId };
     const page = readPage<[string]>(list, ['uuid'], query);
     const filter = { limit: page.limit + 1, afterId: page.after?.[0] ?? null };
+    const consumer = readConsumerFilter(query.consumer);
     return settledList(this.context, async () => {
-      const rows = await this.context.inTenant(key.tenantId, (tx) => listEndpoints(tx, key.tenantId, filter));
+      const rows = await this.context.inTenant(key.tenantId, (tx) =>
+        listOfConsumer(tx, key.tenantId, consumer, (consumerId) =>
+          listEndpoints(tx, key.tenantId, { ...filter, consumerId }),
+        ),
+      );
       return toPage(list, rows, page.limit, ({ endpoint }) => [endpoint.id], endpointView);
     });
   }

@@ -7,4 +7,7 @@ export class ListEndpointsDto {
 
   @Allow()
   cursor?: unknown;
+
+  @Allow()
+  consumer?: unknown;
 }

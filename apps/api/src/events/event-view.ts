@@ -1,4 +1,4 @@
-import { formatId } from '#runtime';
+import { formatId, formatIdOrNull } from '#runtime';
 import type { EventSummary, StoredEvent } from '#outbox';
 import { deliveryView } from '../deliveries/delivery-view.js';
 
@@ -6,6 +6,7 @@ import { deliveryView } from '../deliveries/delivery-view.js';
 export function eventView(event: EventSummary) {
   return {
     id: formatId('event', event.id),
+    consumer_id: formatIdOrNull('consumer', event.consumerId),
     event_type: event.eventType,
     created_at: event.createdAt.toISOString(),
     not_before: event.notBefore?.toISOString() ?? null,

@@ -7,6 +7,7 @@ import { ApiContext } from '../api-context.js';
 import { CurrentKey, RequireScope } from '../auth/require-scope.js';
 import { createdBetween } from '../http/between-times.js';
 import { Operation } from '../http/operation.js';
+import { listOfConsumer, readConsumerFilter } from '../consumers/consumer-filter.js';
 import { readPage, toPage } from '../http/page.js';
 import { settledList } from '../http/settled-list.js';
 import { eventDocument, eventView } from './event-view.js';
@@ -25,6 +26,7 @@ export class EventsController {
   async list(@CurrentKey() key: KeyHolder, @Query() query: ListEventsDto) {
     const list = { name: LIST, tenantId: key.tenantId };
     const page = readPage<[string]>(list, ['uuid'], query);
+    const consumer = readConsumerFilter(query.consumer);
     const filter = {
       afterId: page.after?.[0] ?? null,
       eventType: query.event_type ?? null,
@@ -32,7 +34,11 @@ export class EventsController {
       limit: page.limit + 1,
     };
     return settledList(this.context, async () => {
-      const rows = await this.context.inTenant(key.tenantId, (tx) => listEvents(tx, key.tenantId, filter));
+      const rows = await this.context.inTenant(key.tenantId, (tx) =>
+        listOfConsumer(tx, key.tenantId, consumer, (consumerId) =>
+          listEvents(tx, key.tenantId, { ...filter, consumerId }),
+        ),
+      );
       return toPage(list, rows, page.limit, (row) => [row.id], eventView);
     });
   }

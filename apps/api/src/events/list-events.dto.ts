@@ -8,6 +8,9 @@ export class ListEventsDto {
   @Allow()
   cursor?: unknown;
 
+  @Allow()
+  consumer?: unknown;
+
   @IsOptional()
   @IsString()
   @MaxLength(256)

@@ -1,4 +1,4 @@
-import type { VersionExpectation } from '#endpoints';
+import type { VersionExpectation } from '#runtime';
 
 /** The ETag of a version. */
 export function etagOf(version: number): string {

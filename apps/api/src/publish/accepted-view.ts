@@ -1,5 +1,5 @@
 import type { AcceptedEvent } from '#outbox';
-import { formatId, type AppError } from '#runtime';
+import { formatId, formatIdOrNull, type AppError } from '#runtime';
 import { toProblem } from '../http/to-problem.js';
 import { isRefused, type ItemResult, type Stored } from './store-events.js';
 
@@ -7,6 +7,7 @@ import { isRefused, type ItemResult, type Stored } from './store-events.js';
 export function acceptedView(event: AcceptedEvent) {
   return {
     id: formatId('event', event.id),
+    consumer_id: formatIdOrNull('consumer', event.consumerId),
     event_type: event.eventType,
     created_at: event.createdAt.toISOString(),
     deliveries: event.deliveries.map(({ id, endpointId, state }) => ({

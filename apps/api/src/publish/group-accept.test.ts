@@ -17,7 +17,13 @@ function event(name: string, bytes = 1): EventInput {
 function accepted(input: EventInput): AcceptResult {
   return {
     kind: 'accepted',
-    event: { id: input.eventType, eventType: input.eventType, createdAt: new Date(0), deliveries: [] },
+    event: {
+      id: input.eventType,
+      consumerId: null,
+      eventType: input.eventType,
+      createdAt: new Date(0),
+      deliveries: [],
+    },
   };
 }
 

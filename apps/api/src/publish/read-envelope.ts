@@ -1,4 +1,5 @@
 import { isEventType } from '#endpoints';
+import { readConsumerReference, type ConsumerReference } from '#runtime';
 import { unknownField } from '../http/dto.pipe.js';
 import { readTime } from '../http/read-time.js';
 import type { JsonNode } from '../http/scan-json.js';
@@ -8,6 +9,8 @@ import { readMetadata } from './read-metadata.js';
 
 /** What a producer says about one event, and the bytes of its payload as they came. */
 export interface Envelope {
+  /** Null for an event of the tenant itself. */
+  readonly consumer: ConsumerReference | null;
   readonly eventType: string;
   readonly payload: Buffer;
   readonly notBefore: Date | null;
@@ -26,11 +29,12 @@ export interface EnvelopeRules {
   readonly takesKey: boolean;
 }
 
-const FIELDS = new Set(['event_type', 'payload', 'not_before', 'metadata']);
+const FIELDS = new Set(['event_type', 'payload', 'consumer', 'not_before', 'metadata']);
 const DELAY_DAYS_MAX = 30;
 
 // A character takes at most six bytes as an escape: a longer text cannot be within its limit.
 const EVENT_TYPE_BYTES_MAX = 256 * 6 + 2;
+const CONSUMER_BYTES_MAX = 255 * 6 + 2;
 const TIME_BYTES_MAX = 64 * 6 + 2;
 const KEY_BYTES_MAX = 255 * 6 + 2;
 
@@ -56,6 +60,7 @@ export function readEnvelope(bytes: Buffer, node: JsonNode, rules: EnvelopeRules
   return {
     eventType: readEventType(bytes, fields.get('event_type'), path),
     payload: readPayload(bytes, fields.get('payload'), rules),
+    consumer: readConsumer(bytes, fields.get('consumer'), path),
     notBefore: readNotBefore(bytes, fields.get('not_before'), rules),
     metadata: readMetadata(bytes, fields.get('metadata'), path),
     idempotencyKey: readKey(bytes, fields.get('idempotency_key'), path),
@@ -81,6 +86,11 @@ function readPayload(
   if (node === undefined) throw refusal('validation_failed', field, 'payload is missing.', 'missing');
   if (node.end - node.start <= eventBytesMax) return bytes.subarray(node.start, node.end);
   throw refusal('event_too_large', field, `A payload has at most ${eventBytesMax} bytes.`, 'too_large');
+}
+
+function readConsumer(bytes: Buffer, node: JsonNode | undefined, path: string): ConsumerReference | null {
+  if (node === undefined || isNull(bytes, node)) return null;
+  return readConsumerReference(stringOf(bytes, node, CONSUMER_BYTES_MAX), `${path}consumer`);
 }
 
 function readNotBefore(

@@ -21,18 +21,20 @@ export function readMetadata(bytes: Buffer, node: JsonNode | undefined, path: st
   if (node.kind !== 'object' || node.end - node.start > BYTES_MAX) throw malformed(field);
   const text = bytes.subarray(node.start, node.end);
   const { fields } = scanJson(text);
-  if (fields === null || fields.size > ENTRIES_MAX) throw malformed(field);
-  const parsed = JSON.parse(text.toString('utf8')) as Record<string, unknown>;
-  for (const [name, value] of Object.entries(parsed)) {
-    if (
-      !printable(name, 1, KEY_CHARACTERS_MAX) ||
-      typeof value !== 'string' ||
-      !printable(value, 0, VALUE_CHARACTERS_MAX)
-    ) {
-      throw malformed(field);
-    }
-  }
-  return JSON.stringify(parsed);
+  if (fields === null) throw malformed(field);
+  return JSON.stringify(checkMetadata(JSON.parse(text.toString('utf8')), field));
+}
+
+/** The same rules for a value that was parsed already; throws `validation_failed`. */
+export function checkMetadata(value: unknown, field: string): Record<string, string> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw malformed(field);
+  const entries: readonly [string, unknown][] = Object.entries(value);
+  const good = ([name, text]: readonly [string, unknown]): boolean =>
+    printable(name, 1, KEY_CHARACTERS_MAX) &&
+    typeof text === 'string' &&
+    printable(text, 0, VALUE_CHARACTERS_MAX);
+  if (entries.length > ENTRIES_MAX || !entries.every(good)) throw malformed(field);
+  return value as Record<string, string>;
 }
 
 function printable(text: string, min: number, max: number): boolean {

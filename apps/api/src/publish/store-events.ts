@@ -1,5 +1,5 @@
 import type { AcceptedEvent, AcceptResult, EventInput } from '#outbox';
-import { AppError, formatId } from '#runtime';
+import { AppError, formatId, formatIdOrNull } from '#runtime';
 import type { KeyHolder } from '#tenants';
 import type { ApiContext } from '../api-context.js';
 import { fingerprint } from './fingerprint.js';
@@ -79,9 +79,12 @@ async function acceptBatch(
   return results;
 }
 
+const REFUSALS = { conflict: 'idempotency_conflict', consumer_not_found: 'consumer_not_found' } as const;
+
 function toInput(key: KeyHolder, envelope: Envelope): EventInput {
   return {
     tenantId: key.tenantId,
+    consumer: envelope.consumer,
     eventType: envelope.eventType,
     payload: envelope.payload,
     contentType: 'application/json',
@@ -97,9 +100,16 @@ function toInput(key: KeyHolder, envelope: Envelope): EventInput {
 function toStored(result: AcceptResult, index: number | null): ItemResult {
   // Deleted since the key was looked up: by now it is no key.
   if (result.kind === 'tenant_deleted') return new AppError('invalid_api_key');
-  if (result.kind !== 'conflict') return { event: result.event, repeated: result.kind === 'repeated' };
-  if (index === null) return new AppError('idempotency_conflict');
+  if (result.kind === 'accepted' || result.kind === 'repeated') {
+    return { event: result.event, repeated: result.kind === 'repeated' };
+  }
+  if (index === null) return new AppError(REFUSALS[result.kind]);
   const place = `events[${index}]`;
+  if (result.kind === 'consumer_not_found') {
+    return new AppError('consumer_not_found', `There is no consumer that ${place} could be for.`, {
+      details: [{ field: `${place}.consumer`, reason: 'invalid' }],
+    });
+  }
   return new AppError('idempotency_conflict', `The idempotency key of ${place} was used for another event.`, {
     details: [{ field: `${place}.idempotency_key`, reason: 'conflict' }],
   });
@@ -123,6 +133,7 @@ function announce(
       event: 'event.accepted',
       event_id: formatId('event', event.id),
       event_type: event.eventType,
+      consumer_id: formatIdOrNull('consumer', event.consumerId),
       tenant_id: formatId('tenant', key.tenantId),
       api_key_id: formatId('api_key', key.keyId),
       deliveries: event.deliveries.length,
