@@ -5,6 +5,7 @@ import { acceptDescription, acceptEventTypes, acceptSecret, acceptUrl } from './
 import { EndpointSecret } from './endpoint-secret.entity.js';
 import { Endpoint, type EndpointStatus } from './endpoint.entity.js';
 import type { DeliveryPolicy } from './read-delivery-policy.js';
+import { readFilter } from './read-filter.js';
 import { findEndpoint, type SubscribedEndpoint } from './read-endpoint.js';
 import { replaceSubscriptions } from './subscriptions.js';
 
@@ -13,6 +14,8 @@ export interface NewEndpoint {
   readonly description?: string;
   /** Null, an empty list or `*`: all event types. */
   readonly eventTypes?: readonly string[] | null;
+  /** What payloads must be like; null, or none, takes all. */
+  readonly filter?: unknown;
   readonly status?: EndpointStatus;
   readonly secret?: string;
   readonly delivery?: Partial<DeliveryPolicy>;
@@ -32,9 +35,17 @@ export async function createEndpoint(
   const secret = acceptSecret(input.secret);
   const eventTypes = acceptEventTypes(input.eventTypes ?? null);
   const description = acceptDescription(input.description ?? '');
-  await tx
-    .getRepository(Endpoint)
-    .insert({ tenantId, id, url, description, status: input.status ?? 'enabled', ...input.delivery });
+  const compiled = readFilter(input.filter ?? null);
+  const filter = { filter: compiled?.filter ?? null, filterPath: compiled?.path ?? null };
+  await tx.getRepository(Endpoint).insert({
+    tenantId,
+    id,
+    url,
+    description,
+    status: input.status ?? 'enabled',
+    ...filter,
+    ...input.delivery,
+  });
   await tx.getRepository(EndpointSecret).insert({ tenantId, endpointId: id, id: newId(), secret });
   await replaceSubscriptions(tx, tenantId, id, eventTypes);
   return { endpoint: await findEndpoint(tx, tenantId, id), secret };

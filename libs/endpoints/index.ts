@@ -18,6 +18,7 @@ export {
   type DeliveryPolicyInput,
   type TimeoutLimits,
 } from './read-delivery-policy.js';
+export { FILTER_LIMITS, readFilter, type CompiledFilter, type Filter } from './read-filter.js';
 export { findEndpoint, listEndpoints, type SubscribedEndpoint } from './read-endpoint.js';
 export { type RetryBackoff, type RetryPolicy, type RetrySchedule } from './read-retry.js';
 export { Subscription } from './subscription.entity.js';
