@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-const NAMES = ['a', 'b', 'c', '0', 'é"\\', '__proto__', 'constructor', '$a'];
+const NAMES = ['a', 'a', 'a', 'b', 'b', 'c', '0', 'é"\\', '__proto__', 'constructor', '$a'];
 const TEXTS = ['', 'a', 'ab', 'b', 'é', '\uFFFF', '😀', '"', '\\', 'a\nb', 'true', '1'];
 const NUMBERS = [
   '0',
@@ -30,30 +30,27 @@ const NUMBERS = [
 ];
 
 function randomPayload(random: SeededRandom, depth = 0): Model {
-  const kind = random.below(depth > 3 ? 4 : 7);
+  const kind = depth === 0 ? 6 : random.below(depth > 3 ? 4 : 7);
   if (kind === 0) return { kind: 'null' };
   if (kind === 1) return { kind: 'boolean', value: random.chance(0.5) };
-  if (kind === 2) return { kind: 'string', value: random.pick(TEXTS) };
-  if (kind === 3) return { kind: 'number', text: random.pick(NUMBERS) };
+  if (kind === 2) return { kind: 'string', value: random.chance(0.5) ? 'a' : random.pick(TEXTS) };
+  if (kind === 3) return { kind: 'number', text: random.chance(0.5) ? '1' : random.pick(NUMBERS) };
   const length = random.below(4);
   if (kind === 4)
     return { kind: 'array', items: Array.from({ length }, () => randomPayload(random, depth + 1)) };
   return {
     kind: 'object',
     entries: Array.from(
-      { length: length + 1 },
+      { length: length + 2 },
       () => [random.pick(NAMES), randomPayload(random, depth + 1)] as const,
     ),
   };
 }
 
+/** Mostly one of a few, so that what is asked for is often there. */
 function randomValue(random: SeededRandom): string | number | boolean | null {
-  const kind = random.below(5);
-  if (kind === 0) return null;
-  if (kind === 1) return random.chance(0.5);
-  return kind === 2
-    ? random.pick(TEXTS)
-    : random.pick([0, 1, 1.1, -5, 0.1, 100, 1e-7, 9_007_199_254_740_991]);
+  if (random.chance(0.7)) return random.pick(['a', 'a', 1, 1, true, null]);
+  return random.pick([...TEXTS, 0, 1.1, -5, 0.1, 100, 1e-7, 9_007_199_254_740_991, false]);
 }
 
 function randomConditions(random: SeededRandom): unknown {
@@ -74,7 +71,7 @@ function randomConditions(random: SeededRandom): unknown {
   ];
   if (random.chance(0.3)) return randomValue(random);
   return Object.fromEntries(
-    Array.from({ length: 1 + random.below(2) }, () => {
+    Array.from({ length: random.pick([1, 1, 2]) }, () => {
       const [operator, make] = random.pick(makers);
       return [operator, make()];
     }),
@@ -83,13 +80,15 @@ function randomConditions(random: SeededRandom): unknown {
 
 /** Names that lead somewhere more often than not: those of the payload, and now and then any. */
 function randomFilter(random: SeededRandom, depth = 0): object {
-  const entries = Array.from({ length: 1 + random.below(2) }, (): [string, unknown] => {
+  const entries = Array.from({ length: random.pick([1, 1, 1, 2]) }, (): [string, unknown] => {
     const group = depth > 2 ? 9 : random.below(8);
-    const filters = () => Array.from({ length: 1 + random.below(3) }, () => randomFilter(random, depth + 1));
+    const filters = () => Array.from({ length: 1 + random.below(2) }, () => randomFilter(random, depth + 1));
     if (group === 0) return ['$and', filters()];
     if (group === 1) return ['$or', filters()];
     if (group === 2) return ['$not', randomFilter(random, depth + 1)];
-    const path = Array.from({ length: 1 + random.below(3) }, () => random.pick(NAMES)).join('.');
+    const path = Array.from({ length: 1 + random.below(random.pick([1, 1, 2, 3])) }, () =>
+      random.pick(NAMES),
+    ).join('.');
     return [path.startsWith('$') ? `a.${path}` : path, randomConditions(random)];
   });
   // An own property even where it is called __proto__.
