@@ -40,31 +40,48 @@ const MATCH_ENDPOINTS = `
 with fresh as materialized (
   select 1 as place, $2::uuid as tenant_id, $3::text as event_type
 ),${reachedFrom('$4::bytea')}
-select r.endpoint_id as id, x.endpoint_id is not null as matches, j.place is not null and j.payload is null as unfilterable
+select r.endpoint_id as id,
+  case when x.endpoint_id is not null then 'matches' when j.payload is null then 'unfilterable' else 'filtered' end as verdict,
+  count(*) filter (where x.endpoint_id is not null) over ()::integer as matching,
+  count(*) filter (where x.endpoint_id is null) over ()::integer as passed_over
 from in_reach r
-left join reached x on x.endpoint_id = r.endpoint_id
+left join reached x on x.place = r.place and x.endpoint_id = r.endpoint_id
 left join parsed j on j.place = r.place
-order by r.endpoint_id
+order by x.endpoint_id is null, r.endpoint_id
 limit $5
 `;
 
-/** An endpoint that is subscribed to an event's type, and whether its filter lets the event through. */
-export interface MatchedEndpoint {
-  readonly id: string;
-  readonly matches: boolean;
-  /** Its filter could not be asked: the database cannot hold the payload. */
-  readonly unfilterable: boolean;
+/** Whether an endpoint that is subscribed to an event's type gets it: its filter may say no, or could not be asked. */
+export type MatchVerdict = 'matches' | 'filtered' | 'unfilterable';
+
+export interface Matching {
+  /** Those that get it first. */
+  readonly endpoints: readonly { readonly id: string; readonly verdict: MatchVerdict }[];
+  readonly matching: number;
+  readonly passedOver: number;
 }
 
-/** What would become of an event if it were accepted now, by the same steps; stores nothing. At most \`limit\` endpoints. */
+interface MatchRow {
+  id: string;
+  verdict: MatchVerdict;
+  matching: number;
+  passed_over: number;
+}
+
+/** Who would get an event if it were accepted now, by the same steps; stores nothing. Names at most `limit` endpoints. */
 export async function matchEndpoints(
   db: Queryable,
   tenantId: string,
-  event: { readonly eventType: string; readonly payload: Buffer; readonly limit: number },
-): Promise<MatchedEndpoint[]> {
-  const { rows } = await db.query<{ id: string; matches: boolean; unfilterable: boolean }>({
+  event: { readonly eventType: string; readonly payload: Buffer },
+  limit: number,
+): Promise<Matching> {
+  const { rows } = await db.query<MatchRow>({
     text: MATCH_ENDPOINTS,
-    values: [[tenantId], tenantId, event.eventType, event.payload, event.limit],
+    values: [[tenantId], tenantId, event.eventType, event.payload, limit],
   });
-  return rows;
+  return {
+    endpoints: rows.map(({ id, verdict }) => ({ id, verdict })),
+    matching: rows[0]?.matching ?? 0,
+    passedOver: rows[0]?.passed_over ?? 0,
+  };
 }

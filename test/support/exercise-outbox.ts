@@ -25,6 +25,7 @@ import {
   listDeadLetters,
   listDeliveries,
   listEvents,
+  matchEndpoints,
   measureQueue,
   measureReplicas,
   NIL_UUID,
@@ -150,6 +151,7 @@ async function read(
   }
   await listDeadLetters(db, tenantId, { after: null, endpointId: null, resolved: false, limit: 50 });
   await readEvent(db, tenantId, eventId);
+  await matchEndpoints(db, tenantId, eventOf(tenantId, 'none'), 100);
   await readDelivery(db, tenantId, deliveryId);
   await readStanding(db, tenantId, deliveryId);
   await readDeadLetter(db, tenantId, deliveryId);

@@ -7,6 +7,7 @@ import { DeadLettersController } from './dead-letters/dead-letters.controller.js
 import { DeliveriesController } from './deliveries/deliveries.controller.js';
 import { EndpointsController } from './endpoints/endpoints.controller.js';
 import { EventDeliveriesController } from './events/event-deliveries.controller.js';
+import { MatchController } from './events/match.controller.js';
 import { EventsController } from './events/events.controller.js';
 import { HealthController } from './health/health.controller.js';
 import { DtoPipe } from './http/dto.pipe.js';
@@ -23,6 +24,7 @@ export class AppModule {
       imports: [TerminusModule.forRoot({ logger: false })],
       controllers: [
         EventsController,
+        MatchController,
         EventDeliveriesController,
         DeliveriesController,
         DeadLettersController,
