@@ -56,10 +56,10 @@ targets as (
 ),
 stored_events as (
   insert into waybill.events (tenant_id, id, event_type, payload, content_type, metadata, not_before, target_count, unfilterable, created_at)
-  select f.tenant_id, f.id, f.event_type, substring($13::bytea from f.payload_at for f.payload_bytes), f.content_type, f.metadata::jsonb, f.not_before, coalesce(t.target_count, 0), j.place is not null and j.payload is null, now()
+  select f.tenant_id, f.id, f.event_type, substring($13::bytea from f.payload_at for f.payload_bytes), f.content_type, f.metadata::jsonb, f.not_before, coalesce(t.target_count, 0), a.is_asked and a.payload is null, now()
   from fresh f
   left join targets t on t.place = f.place
-  left join parsed j on j.place = f.place
+  join asked a on a.place = f.place
 ),
 stored_deliveries as (
   insert into waybill.deliveries (tenant_id, event_id, endpoint_id, id, state, endpoint_revision, created_at, expires_at)

@@ -1,53 +1,59 @@
 import type { Queryable } from '#runtime';
 
 /**
- * Who gets an event, as both doors of accept decide it, from a CTE \`fresh\` (place, tenant_id, event_type): subscriptions by
- * exact type or wildcard, then the endpoint, then its filter. A payload is read as JSON once an event, and only where an
- * endpoint in reach has a filter; one that jsonb cannot hold reaches no filter. \`payloadOf\` gives the bytes of \`fresh f\`.
+ * Who gets an event, as both doors of accept decide it, from a CTE `fresh` (place, tenant_id, event_type): subscriptions by
+ * exact type or wildcard, then the endpoint, then its filter. All but the filter is looked up once a kind of event and not
+ * once an event: 128 events to 1,000 endpoints took 5.6 s by event. A payload is read as JSON once, and only where an
+ * endpoint in reach has a filter; one that jsonb cannot hold reaches no filter. `payloadOf` gives the bytes of `fresh f`.
  */
 export const reachedFrom = (payloadOf: string): string => `
-matched as (
-  select f.place, s.endpoint_id
-  from fresh f
-  join waybill.subscriptions s on s.tenant_id = any($1) and s.tenant_id = f.tenant_id and s.event_type = f.event_type
-  union
-  select f.place, s.endpoint_id
-  from fresh f
-  join waybill.subscriptions s on s.tenant_id = any($1) and s.tenant_id = f.tenant_id and s.is_wildcard
-  where waybill.event_type_matches(s.event_type, f.event_type)
-    and f.event_type not like 'waybill.%'
+kinds as (
+  select distinct tenant_id, event_type from fresh
 ),
-in_reach as materialized (
-  select m.place, p.id as endpoint_id, p.revision, p.max_age_ms, p.filter_path
-  from matched m
-  join fresh f on f.place = m.place
-  join waybill.endpoints p on p.tenant_id = any($1) and p.tenant_id = f.tenant_id and p.id = m.endpoint_id
+subscribed as (
+  select k.tenant_id, k.event_type, s.endpoint_id
+  from kinds k
+  join waybill.subscriptions s on s.tenant_id = any($1) and s.tenant_id = k.tenant_id and s.event_type = k.event_type
+  union
+  select k.tenant_id, k.event_type, s.endpoint_id
+  from kinds k
+  join waybill.subscriptions s on s.tenant_id = any($1) and s.tenant_id = k.tenant_id and s.is_wildcard
+  where waybill.event_type_matches(s.event_type, k.event_type)
+    and k.event_type not like 'waybill.%'
+),
+listening as materialized (
+  select s.tenant_id, s.event_type, p.id as endpoint_id, p.revision, p.max_age_ms, p.filter_path
+  from subscribed s
+  join waybill.endpoints p on p.tenant_id = any($1) and p.tenant_id = s.tenant_id and p.id = s.endpoint_id
   where p.deleted_at is null and p.status <> 'disabled'
 ),
-parsed as materialized (
-  select f.place, waybill.payload_json(${payloadOf}) as payload
-  from fresh f
-  where f.place in (select place from in_reach where filter_path is not null)
+asked as materialized (
+  select f.place, f.tenant_id, f.event_type, is_asked, case when is_asked then waybill.payload_json(${payloadOf}) end as payload
+  from (
+    select *, (tenant_id, event_type) in (
+      select tenant_id, event_type from listening where filter_path is not null) as is_asked
+    from fresh
+  ) f
 ),
 reached as (
-  select r.place, r.endpoint_id, r.revision, r.max_age_ms
-  from in_reach r
-  left join parsed j on j.place = r.place
-  where r.filter_path is null or j.payload @@ r.filter_path
+  select a.place, l.endpoint_id, l.revision, l.max_age_ms
+  from asked a
+  join listening l on l.tenant_id = a.tenant_id and l.event_type = a.event_type
+  where l.filter_path is null or a.payload @@ l.filter_path
 )`;
 
 const MATCH_ENDPOINTS = `
 with fresh as materialized (
   select 1 as place, $2::uuid as tenant_id, $3::text as event_type
 ),${reachedFrom('$4::bytea')}
-select r.endpoint_id as id,
-  case when x.endpoint_id is not null then 'matches' when j.payload is null then 'unfilterable' else 'filtered' end as verdict,
-  count(*) filter (where x.endpoint_id is not null) over ()::integer as matching,
-  count(*) filter (where x.endpoint_id is null) over ()::integer as passed_over
-from in_reach r
-left join reached x on x.place = r.place and x.endpoint_id = r.endpoint_id
-left join parsed j on j.place = r.place
-order by x.endpoint_id is null, r.endpoint_id
+select l.endpoint_id as id,
+  case when r.endpoint_id is not null then 'matches' when a.payload is null then 'unfilterable' else 'filtered' end as verdict,
+  count(*) filter (where r.endpoint_id is not null) over ()::integer as matching,
+  count(*) filter (where r.endpoint_id is null) over ()::integer as passed_over
+from asked a
+cross join listening l
+left join reached r on r.endpoint_id = l.endpoint_id
+order by r.endpoint_id is null, l.endpoint_id
 limit $5
 `;
 
