@@ -8,7 +8,7 @@ import { cleanUp } from './support/cleanup.mjs';
 import { startPostgres } from './support/postgres.mjs';
 import { commitText, machineText, printTable, round } from './support/report.mjs';
 
-const NAMES = ['deliver', 'send', 'ingest', 'latency', 'backlog', 'discover', 'fairness', 'xmin'];
+const NAMES = ['deliver', 'send', 'ingest', 'latency', 'backlog', 'discover', 'fairness', 'xmin', 'match'];
 const HELP = `npm run bench -- NAME [options]
   NAME         ${NAMES.join(', ')}, or all
   --json       print one object as the last line; with all, one line a bench

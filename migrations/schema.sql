@@ -296,6 +296,8 @@ create table waybill.endpoints (
   disabled_reason text,
   consumer_id uuid,
   addressee_id uuid not null generated always as (COALESCE(consumer_id, tenant_id)) stored,
+  filter jsonb,
+  filter_path jsonpath,
   constraint endpoints_addressee_key UNIQUE (tenant_id, id, addressee_id),
   constraint endpoints_attempt_timeout_ms_check CHECK (((attempt_timeout_ms >= 100) AND (attempt_timeout_ms <= 300000))),
   constraint endpoints_circuit_failure_ratio_check CHECK (((circuit_failure_ratio >= (0.01)::double precision) AND (circuit_failure_ratio <= (1)::double precision))),
@@ -306,6 +308,8 @@ create table waybill.endpoints (
   constraint endpoints_description_check CHECK ((char_length(description) <= 500)),
   constraint endpoints_disabled_for_a_reason CHECK (((disabled_reason IS NULL) OR (status = 'disabled'::text))),
   constraint endpoints_disabled_reason_check CHECK ((disabled_reason = ANY (ARRAY['gone'::text, 'failing'::text]))),
+  constraint endpoints_filter_check CHECK ((jsonb_typeof(filter) = 'object'::text)),
+  constraint endpoints_filter_with_its_path CHECK (((filter IS NULL) = (filter_path IS NULL))),
   constraint endpoints_max_age_ms_check CHECK (((max_age_ms >= 1000) AND (max_age_ms <= '7776000000'::bigint))),
   constraint endpoints_pkey PRIMARY KEY (tenant_id, id),
   constraint endpoints_rate_per_second_check CHECK (((rate_per_second >= (0.001)::double precision) AND (rate_per_second <= (10000)::double precision))),
@@ -344,6 +348,7 @@ create table waybill.events (
   target_count integer not null,
   schema_checked boolean not null default false,
   created_at timestamp with time zone not null,
+  unfilterable boolean not null default false,
   constraint events_event_type_check CHECK (((char_length(event_type) >= 1) AND (char_length(event_type) <= 256))),
   constraint events_pkey PRIMARY KEY (tenant_id, id),
   constraint events_target_count_check CHECK ((target_count >= 0))
@@ -381,6 +386,7 @@ create policy one_tenant on waybill.idempotency_keys for all to waybill_app
 grant insert, select, update (resource_id) on waybill.idempotency_keys to waybill_app;
 grant delete, insert, select, update on waybill.idempotency_keys to waybill_dispatcher;
 grant insert, select on waybill.idempotency_keys to waybill_intake;
+grant insert, select, update (resource_id) on waybill.idempotency_keys to waybill_operator;
 
 create table waybill.rate_tokens (
   tenant_id uuid not null,
@@ -639,6 +645,22 @@ grant execute on function waybill.last_of_millisecond(uuid) to waybill_app;
 grant execute on function waybill.last_of_millisecond(uuid) to waybill_dispatcher;
 grant execute on function waybill.last_of_millisecond(uuid) to waybill_intake;
 grant execute on function waybill.last_of_millisecond(uuid) to waybill_operator;
+
+CREATE OR REPLACE FUNCTION waybill.payload_json(payload bytea)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ IMMUTABLE PARALLEL SAFE STRICT
+AS $function$
+begin
+  return convert_from(payload, 'UTF8')::jsonb;
+exception when data_exception or program_limit_exceeded then
+  return null;
+end
+$function$
+;
+grant execute on function waybill.payload_json(bytea) to waybill_app;
+grant execute on function waybill.payload_json(bytea) to waybill_dispatcher;
+grant execute on function waybill.payload_json(bytea) to waybill_intake;
 
 CREATE OR REPLACE FUNCTION waybill.purge_tenant(tenant uuid, row_limit integer)
  RETURNS integer

@@ -11,6 +11,7 @@ import {
 } from './endpoint-input.js';
 import { Endpoint, type EndpointStatus } from './endpoint.entity.js';
 import type { DeliveryPolicy } from './read-delivery-policy.js';
+import { readFilter } from './read-filter.js';
 import { findEndpoint, type SubscribedEndpoint } from './read-endpoint.js';
 import { storeSecret } from './store-secret.js';
 import { replaceSubscriptions } from './subscriptions.js';
@@ -22,6 +23,8 @@ export interface NewEndpoint {
   readonly description?: string;
   /** Null, an empty list or `*`: all event types. */
   readonly eventTypes?: readonly string[] | null;
+  /** What payloads must be like; null, or none, takes all. */
+  readonly filter?: unknown;
   readonly status?: EndpointStatus;
   readonly secret?: string;
   readonly delivery?: Partial<DeliveryPolicy>;
@@ -43,6 +46,7 @@ export async function createEndpoint(
   const eventTypes = acceptEventTypes(input.eventTypes ?? null);
   const description = acceptDescription(input.description ?? '');
   const consumerId = await readConsumer(tx, tenantId, input);
+  const compiled = readFilter(input.filter ?? null);
   const id = newId(await transactionTimeMs(tx));
   await tx.getRepository(Endpoint).insert({
     tenantId,
@@ -51,6 +55,8 @@ export async function createEndpoint(
     url,
     description,
     status: input.status ?? 'enabled',
+    filter: compiled?.filter ?? null,
+    filterPath: compiled?.path ?? null,
     ...input.delivery,
   });
   await storeSecret(tx, tenantId, id, secret, keyring);

@@ -1,5 +1,6 @@
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 import type { DeliveryPolicy } from './read-delivery-policy.js';
+import type { Filter } from './read-filter.js';
 import type { RetryPolicy } from './read-retry.js';
 
 /** How an endpoint takes deliveries: `paused` keeps a backlog, `disabled` gets no new deliveries at all. */
@@ -40,6 +41,14 @@ export class Endpoint implements DeliveryPolicy {
   /** Null unless Waybill itself disabled it. */
   @Column('text', { name: 'disabled_reason', nullable: true })
   disabledReason!: DisabledReason | null;
+
+  /** What a payload must be like to be delivered here; null takes all. */
+  @Column('jsonb', { nullable: true })
+  filter!: Filter | null;
+
+  /** The same as PostgreSQL decides it. */
+  @Column('text', { name: 'filter_path', nullable: true, select: false })
+  filterPath!: string | null;
 
   @Column('jsonb', { nullable: true })
   retry!: RetryPolicy | null;

@@ -15,7 +15,6 @@ export {
   type EventTypesVerdict,
   SUBSCRIPTION_ENTRIES_MAX,
 } from './event-type.js';
-export { type VersionExpectation } from './lock-endpoint.js';
 export { measureEndpoints, type EndpointCounts } from './measure-endpoints.js';
 export {
   POLICY_BOUNDS,
@@ -24,6 +23,7 @@ export {
   type DeliveryPolicyInput,
   type TimeoutLimits,
 } from './read-delivery-policy.js';
+export { FILTER_LIMITS, readFilter, type CompiledFilter, type Filter } from './read-filter.js';
 export { findEndpoint, listEndpoints, type SubscribedEndpoint } from './read-endpoint.js';
 export {
   ATTEMPTS,

@@ -8,6 +8,7 @@ import { Endpoint, type EndpointStatus } from './endpoint.entity.js';
 import { lockEndpoint } from './lock-endpoint.js';
 import { deleteRateTokens } from './rate-tokens.js';
 import type { DeliveryPolicy } from './read-delivery-policy.js';
+import { readFilter } from './read-filter.js';
 import { findEndpoint, type SubscribedEndpoint } from './read-endpoint.js';
 import { readSubscriptions, replaceSubscriptions } from './subscriptions.js';
 
@@ -16,6 +17,8 @@ export interface EndpointChange {
   readonly url?: string;
   readonly description?: string;
   readonly eventTypes?: readonly string[] | null;
+  /** Null takes every payload again. */
+  readonly filter?: unknown;
   readonly status?: EndpointStatus;
   readonly delivery?: Partial<DeliveryPolicy>;
 }
@@ -35,11 +38,13 @@ export async function updateEndpoint(
   const url = change.url === undefined ? undefined : acceptUrl(change.url, options.policy);
   const description = change.description === undefined ? undefined : acceptDescription(change.description);
   const eventTypes = change.eventTypes === undefined ? undefined : acceptEventTypes(change.eventTypes);
+  const filter = change.filter === undefined ? undefined : readFilter(change.filter);
   const before = await lockEndpoint(tx, tenantId, endpointId, options.expects);
   if (before.consumerId !== null) refuseOperatorEvents(change.eventTypes ?? null);
   const subscribed = eventTypes !== undefined && (await resubscribe(tx, before, eventTypes));
   const asked = {
     ...given({ url, description, status: change.status }),
+    ...(filter === undefined ? {} : { filter: filter?.filter ?? null }),
     // A person's word replaces what Waybill found.
     ...(change.status === undefined ? {} : { disabledReason: null }),
     ...change.delivery,
@@ -47,12 +52,16 @@ export async function updateEndpoint(
   const changed = differing(before, asked);
   if (subscribed || Object.keys(changed).length > 0) {
     const revision = before.revision + ('url' in changed ? 1 : 0);
-    await tx
-      .getRepository(Endpoint)
-      .update(
-        { tenantId, id: endpointId },
-        { ...changed, revision, version: before.version + 1, updatedAt: () => 'now()' },
-      );
+    await tx.getRepository(Endpoint).update(
+      { tenantId, id: endpointId },
+      {
+        ...changed,
+        ...('filter' in changed ? { filterPath: filter?.path ?? null } : {}),
+        revision,
+        version: before.version + 1,
+        updatedAt: () => 'now()',
+      },
+    );
   }
   if (change.status === 'enabled') await resetCircuit(tx, tenantId, endpointId);
   else if (changed.circuitFailures === 0) await closeCircuit(tx, tenantId, endpointId);

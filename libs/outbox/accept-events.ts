@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { AppError, type Queryable } from '#runtime';
 import { quotedArray, plainArray } from './array-text.js';
+import { reachedFrom } from './match-endpoints.js';
 import { readAcceptedEvents } from './read-accepted-events.js';
 import type { AcceptResult, EventInput } from './types.js';
 
@@ -51,28 +52,16 @@ fresh as materialized (
   from input i
   where i.idempotency_key is null or i.id in (select resource_id from kept) or i.addressee_id is null
 ),
-matched as (
-  select f.place, s.endpoint_id
-  from fresh f
-  join waybill.subscriptions s on s.tenant_id = any($1) and s.tenant_id = f.tenant_id and s.addressee_id = f.addressee_id and s.event_type = f.event_type
-  union
-  select f.place, s.endpoint_id
-  from fresh f
-  join waybill.subscriptions s on s.tenant_id = any($1) and s.tenant_id = f.tenant_id and s.addressee_id = f.addressee_id and s.is_wildcard
-  where waybill.event_type_matches(s.event_type, f.event_type)
-    and f.event_type not like 'waybill.%'
-),
+${reachedFrom('substring($13::bytea from f.payload_at for f.payload_bytes)')},
 fan_out as materialized (
-  select f.place, f.tenant_id, f.id as event_id, p.id as endpoint_id, p.revision,
+  select f.place, f.tenant_id, f.id as event_id, r.endpoint_id, r.revision,
     (c.id_start || substr(d.digest, 1, 3) || '8' || substr(d.digest, 4, 15))::uuid as delivery_id,
     -- A microsecond apart: equal times have no order, and a batch came out last first.
-    greatest(now(), f.not_before) + (f.place - 1) * interval '1 microsecond' as due_at, coalesce(p.max_age_ms, $11) as max_age_ms, f.payload_bytes
-  from matched m
-  join fresh f on f.place = m.place
-  join waybill.endpoints p on p.tenant_id = any($1) and p.tenant_id = f.tenant_id and p.id = m.endpoint_id
+    greatest(now(), f.not_before) + (f.place - 1) * interval '1 microsecond' as due_at, coalesce(r.max_age_ms, $11) as max_age_ms, f.payload_bytes
+  from reached r
+  join fresh f on f.place = r.place
   cross join clock c
-  cross join lateral (select encode(sha256(uuid_send(f.id) || uuid_send(p.id)), 'hex') as digest offset 0) d
-  where p.deleted_at is null and p.status <> 'disabled'
+  cross join lateral (select encode(sha256(uuid_send(f.id) || uuid_send(r.endpoint_id)), 'hex') as digest offset 0) d
 ),
 targets as (
   select place, count(*)::integer as target_count, string_agg(delivery_id::text, ',' order by endpoint_id) as delivery_ids,
@@ -81,10 +70,11 @@ targets as (
   group by place
 ),
 stored_events as (
-  insert into waybill.events (tenant_id, id, consumer_id, event_type, payload, content_type, metadata, not_before, target_count, created_at)
-  select f.tenant_id, f.id, nullif(f.addressee_id, f.tenant_id), f.event_type, substring($13::bytea from f.payload_at for f.payload_bytes), f.content_type, f.metadata::jsonb, f.not_before, coalesce(t.target_count, 0), now()
+  insert into waybill.events (tenant_id, id, consumer_id, event_type, payload, content_type, metadata, not_before, target_count, unfilterable, created_at)
+  select f.tenant_id, f.id, nullif(f.addressee_id, f.tenant_id), f.event_type, substring($13::bytea from f.payload_at for f.payload_bytes), f.content_type, f.metadata::jsonb, f.not_before, coalesce(t.target_count, 0), a.is_asked and a.payload is null, now()
   from fresh f
   left join targets t on t.place = f.place
+  join asked a on a.place = f.place
   where f.addressee_id is not null
 ),
 stored_deliveries as (

@@ -71,3 +71,4 @@ export type {
   SettledAttempt,
   StoredDeliveryState,
 } from './types.js';
+export { matchEndpoints, type Matching, type MatchVerdict } from './match-endpoints.js';

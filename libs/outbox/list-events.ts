@@ -5,7 +5,7 @@ import type { Queryable } from '#runtime';
  * precision that is shown, and leave only the partitions that can hold it.
  */
 const LIST_EVENTS = `
-select e.id, e.consumer_id, e.event_type, e.created_at, e.not_before, e.metadata, e.target_count, octet_length(e.payload) as payload_bytes
+select e.id, e.consumer_id, e.event_type, e.created_at, e.not_before, e.metadata, e.target_count, e.unfilterable, octet_length(e.payload) as payload_bytes
 from waybill.events e
 where e.tenant_id = $1
   and ($2::uuid is null or e.id < $2)
@@ -27,6 +27,8 @@ export interface EventSummary {
   readonly notBefore: Date | null;
   readonly metadata: Readonly<Record<string, string>> | null;
   readonly targetCount: number;
+  /** An endpoint with a filter was passed over: the database cannot hold the payload as JSON. */
+  readonly unfilterable: boolean;
   readonly payloadBytes: number;
 }
 
@@ -50,6 +52,7 @@ export interface EventSummaryRow {
   not_before: Date | null;
   metadata: Record<string, string> | null;
   target_count: number;
+  unfilterable: boolean;
   payload_bytes: number;
 }
 
@@ -84,6 +87,7 @@ export function toEventSummary(row: EventSummaryRow): EventSummary {
     notBefore: row.not_before,
     metadata: row.metadata,
     targetCount: row.target_count,
+    unfilterable: row.unfilterable,
     payloadBytes: row.payload_bytes,
   };
 }

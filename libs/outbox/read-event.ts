@@ -9,7 +9,7 @@ import {
 import { toEventSummary, type EventSummary, type EventSummaryRow } from './list-events.js';
 
 const READ_EVENT = `
-select e.id, e.consumer_id, e.event_type, e.created_at, e.not_before, e.metadata, e.target_count, octet_length(e.payload) as payload_bytes,
+select e.id, e.consumer_id, e.event_type, e.created_at, e.not_before, e.metadata, e.target_count, e.unfilterable, octet_length(e.payload) as payload_bytes,
   e.payload, e.content_type
 from waybill.events e
 where e.tenant_id = $1

@@ -24,6 +24,7 @@ const RATIOS: Record<string, string[]> = {
   discover: ['step_ms'],
   fairness: ['hang_p95_ms', 'fail_p95_ms', 'twenty_p95_ms', 'held_row_writes'],
   xmin: ['claim_end_vs_start'],
+  match: ['one_ms', 'batch_ms', 'pair_us'],
 };
 // Some 20 s of two processors' time in all; they are rarely ours alone.
 const PATIENCE_MS = 240_000;

@@ -26,6 +26,7 @@ import {
   listDeadLetters,
   listDeliveries,
   listEvents,
+  matchEndpoints,
   measureQueue,
   measureReplicas,
   nameKeyResource,
@@ -154,6 +155,7 @@ async function read(
   }
   await listDeadLetters(db, tenantId, { after: null, endpointId: null, resolved: false, limit: 50 });
   await readEvent(db, tenantId, eventId);
+  await matchEndpoints(db, tenantId, { ...eventOf(tenantId, 'none'), consumerId: null }, 100);
   await readDelivery(db, tenantId, deliveryId);
   await readStanding(db, tenantId, deliveryId);
   await readDeadLetter(db, tenantId, deliveryId);

@@ -25,6 +25,8 @@ export const SIZES = {
   /** Producers killed in the middle of their transaction. */
   producerKills: pick(20, 1_000),
   fuzzRequests: pick(500, 20_000),
+  /** Filters that are decided by the database and by the oracle. */
+  filterCases: pick(5_000, 100_000),
   /** Model runs: sequences of commands against the real database. */
   modelRuns: pick(50, 200),
   /** Events published while the crash tests kill, cut and pause. */

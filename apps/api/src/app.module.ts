@@ -10,6 +10,7 @@ import { DocsController } from './docs/docs.controller.js';
 import { EndpointSecretsController } from './endpoints/endpoint-secrets.controller.js';
 import { EndpointsController } from './endpoints/endpoints.controller.js';
 import { EventDeliveriesController } from './events/event-deliveries.controller.js';
+import { MatchController } from './events/match.controller.js';
 import { EventsController } from './events/events.controller.js';
 import { HealthController } from './health/health.controller.js';
 import { DtoPipe } from './http/dto.pipe.js';
@@ -28,6 +29,7 @@ export class AppModule {
       imports: [TerminusModule.forRoot({ logger: false })],
       controllers: [
         EventsController,
+        MatchController,
         EventDeliveriesController,
         DeliveriesController,
         DeadLettersController,

@@ -33,6 +33,10 @@ export class CreateEndpointDto {
   @IsString({ message: 'must be a string' })
   secret?: string;
 
+  // readFilter checks it, to the last value in it.
+  @Allow()
+  filter?: unknown;
+
   // readDeliveryPolicy checks these, to the last field in them.
   @Allow()
   retry?: unknown;

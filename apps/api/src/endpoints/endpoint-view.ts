@@ -10,6 +10,7 @@ export function endpointView({ endpoint, eventTypes }: SubscribedEndpoint) {
     url: endpoint.url,
     description: endpoint.description,
     event_types: eventTypes,
+    filter: endpoint.filter,
     status: endpoint.status,
     disabled_reason: endpoint.disabledReason,
     ...deliveryPolicyView(endpoint),

@@ -71,6 +71,7 @@ export class EndpointsController {
       url: body.url,
       description: body.description,
       eventTypes: body.event_types,
+      filter: body.filter,
       status: body.status,
       secret: body.secret,
       delivery: readDeliveryPolicy(body, config),
@@ -146,6 +147,7 @@ export class EndpointsController {
       url: body.url,
       description: body.description,
       eventTypes: body.event_types,
+      filter: body.filter,
       status: body.status,
       delivery: readDeliveryPolicy(body, this.context.config),
     };

@@ -26,6 +26,10 @@ export class PatchEndpointDto {
   @IsIn(ENDPOINT_STATUSES, { message: `must be one of ${ENDPOINT_STATUSES.join(', ')}` })
   status?: EndpointStatus;
 
+  // readFilter checks it, to the last value in it.
+  @Allow()
+  filter?: unknown;
+
   // readDeliveryPolicy checks these, to the last field in them.
   @Allow()
   retry?: unknown;

@@ -12,6 +12,7 @@ export function eventView(event: EventSummary) {
     not_before: event.notBefore?.toISOString() ?? null,
     metadata: event.metadata,
     target_count: event.targetCount,
+    unfilterable: event.unfilterable,
     payload_bytes: event.payloadBytes,
   };
 }

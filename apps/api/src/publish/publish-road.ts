@@ -3,14 +3,13 @@ import type { ApiContext } from '../api-context.js';
 import { refuseQuery, requireScope } from '../auth/authenticate.js';
 import { answerError } from '../http/answer-error.js';
 import { readBody } from '../http/read-body.js';
-import { scanJson } from '../http/scan-json.js';
 import { sendJson } from '../http/send-json.js';
 import type { Visit } from '../http/visit.js';
 import { acceptedView, itemView, markedView } from './accepted-view.js';
 import { idempotencyKeyOf, refuseIdempotencyKey } from './idempotency-key.js';
 import { PUBLISH_SCOPE } from './publish-operations.js';
 import { orThrow, readBatch } from './read-batch.js';
-import { readEnvelope } from './read-envelope.js';
+import { readSingleEvent } from './read-single-event.js';
 import { isRepeated, storeAll, storeEach, storeEvent, type ItemResult } from './store-events.js';
 
 /** Answers a visit, whatever happens. */
@@ -18,9 +17,6 @@ export type Handle = (visit: Visit) => void;
 
 /** The routes by which events come in, each with what answers it. */
 export type PublishRoad = ReadonlyMap<string, Handle>;
-
-/** What the envelope around a payload may take. */
-const ENVELOPE_BYTES_MAX = 65_536;
 
 /**
  * The way of an event from the bytes of a request to the answer after its commit. It needs nothing of Express, whose
@@ -38,12 +34,9 @@ export function createPublishRoad(context: ApiContext): PublishRoad {
 
 async function publishEvent(context: ApiContext, visit: Visit): Promise<void> {
   const key = await admit(context, visit);
-  const { eventBytesMax } = context.config;
-  const bytes = await readBody(visit.request, eventBytesMax + ENVELOPE_BYTES_MAX);
+  const envelope = await readSingleEvent(visit.request, context.config);
   const idempotencyKey = idempotencyKeyOf(visit.request);
-  const rules = { eventBytesMax, nowMs: Date.now(), path: '', takesKey: false };
-  const envelope = { ...readEnvelope(bytes, scanJson(bytes), rules), idempotencyKey };
-  const stored = await storeEvent(context, key, envelope);
+  const stored = await storeEvent(context, key, { ...envelope, idempotencyKey });
   const view = acceptedView(stored.event);
   sendJson(visit.response, 201, view, { location: `/v1/events/${view.id}`, ...replayed([stored]) });
 }
