@@ -20,7 +20,7 @@ describe('a delivery policy', () => {
     const refusal = refusalOf(body);
     expect({ code: refusal.code, details: refusal.details }).toEqual({
       code: code ?? 'validation_failed',
-      details: [{ field, reason: code === undefined ? expect.stringMatching(/^must /) : 'unknown' }],
+      details: [{ field, reason: code === undefined ? 'invalid' : 'unknown' }],
     });
   });
 
@@ -115,7 +115,7 @@ describe('a delivery policy', () => {
       attemptTimeoutMs: 18_000,
     });
     expect(refusalOf({ timeout: { total_ms: 18_001 } }, limits).details).toEqual([
-      { field: 'timeout.total_ms', reason: 'must be a whole number from 100 to 18000' },
+      { field: 'timeout.total_ms', reason: 'invalid' },
     ]);
   });
 

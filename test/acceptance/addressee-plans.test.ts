@@ -78,6 +78,7 @@ describe(`among ${CONSUMERS} consumers of a tenant an event reads no more than i
     expect(result).toMatchObject({ kind: 'accepted', event: { deliveries: [{}] } });
     expect(rowsRead()).toEqual({
       ...(consumers === 0 ? { consumers: 0 } : { consumers: 1 }),
+      tenants: 1,
       subscriptions: 2,
       endpoints: 1,
     });
@@ -87,7 +88,7 @@ describe(`among ${CONSUMERS} consumers of a tenant an event reads no more than i
     const inputs = Array.from({ length: 100 }, (_, n) => input({ consumer: { uid: `customer ${n + 1}` } }));
     const results = await acceptEvents(db, inputs, { maxAgeMs: 86_400_000 });
     expect(results.map(({ kind }) => kind)).toEqual(inputs.map(() => 'accepted'));
-    expect(rowsRead()).toEqual({ consumers: 100, subscriptions: 200, endpoints: 100 });
+    expect(rowsRead()).toEqual({ tenants: 1, consumers: 100, subscriptions: 200, endpoints: 100 });
   });
 
   it('by an id, and for a consumer that is not there, nothing', async () => {
@@ -98,7 +99,7 @@ describe(`among ${CONSUMERS} consumers of a tenant an event reads no more than i
     const unknown = [{ id: newId() }, { uid: randomUUID() }].map((consumer) => input({ consumer }));
     const results = await acceptEvents(db, [known, ...unknown], { maxAgeMs: 86_400_000 });
     expect(results.map(({ kind }) => kind)).toEqual(['accepted', 'consumer_not_found', 'consumer_not_found']);
-    expect(rowsRead()).toEqual({ consumers: 1, subscriptions: 2, endpoints: 1 });
+    expect(rowsRead()).toEqual({ tenants: 1, consumers: 1, subscriptions: 2, endpoints: 1 });
   });
 });
 

@@ -134,7 +134,7 @@ describe('an event for nobody', () => {
       ];
       const answer = await stage.client.post('/v1/events/batch', { events });
       const { details } = expectProblem(answer, 404, 'consumer_not_found');
-      expect(details).toEqual([{ field: 'events[2].consumer', reason: 'not_found' }]);
+      expect(details).toEqual([{ field: 'events[2].consumer', reason: 'invalid' }]);
     }
     expect(await rowCounts(stage.pool)).toEqual(before);
     const malformed = await stage.client.post('/v1/events/batch', {

@@ -95,7 +95,7 @@ describe('[row 69] a consumer', () => {
         expect(read).toMatchObject({ status: 200, body: made, headers: { etag: '"1"' } });
       }
       const found = await stage.client.get<Page>(`/v1/consumers?uid=${encodeURIComponent(uid)}`);
-      expect(found.body).toEqual({ data: [made], next_cursor: null });
+      expect(found.body).toMatchObject({ data: [made], next_cursor: null });
     }
   });
 
@@ -223,7 +223,6 @@ it('[row 90] the list of consumers goes in pages, newest first', async () => {
   const ids = pages.flat().map(({ id }) => id);
   expect(ids).toEqual(ids.toSorted().toReversed());
   const { next_cursor: foreign } = (await client.get<Page>('/v1/consumers?limit=3')).body;
-  const seen = await stranger.get<Page>(`/v1/consumers?cursor=${foreign}`);
-  expect(seen.body.data.filter(({ uid }) => uid.startsWith('listed'))).toEqual([]);
+  expectProblem(await stranger.get(`/v1/consumers?cursor=${foreign}`), 422, 'invalid_cursor');
   expectProblem(await client.get('/v1/consumers?name=x'), 422, 'unknown_field');
 });
