@@ -72,7 +72,6 @@ export class EventDeliveriesController {
     summary: 'Deliver an event to one more endpoint',
     description:
       'Whether the endpoint subscribes to its type or not. Due at once, or at `not_before` of the event.',
-    never: ['delivery_not_found'],
   })
   @Post(':id/deliveries')
   @RequireScope('deliveries:write')
