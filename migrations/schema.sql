@@ -346,6 +346,7 @@ create policy one_tenant on waybill.idempotency_keys for all to waybill_app
 grant insert, select, update (resource_id) on waybill.idempotency_keys to waybill_app;
 grant delete, insert, select, update on waybill.idempotency_keys to waybill_dispatcher;
 grant insert, select on waybill.idempotency_keys to waybill_intake;
+grant insert, select, update (resource_id) on waybill.idempotency_keys to waybill_operator;
 
 create table waybill.rate_tokens (
   tenant_id uuid not null,

@@ -71,7 +71,7 @@ export interface RequestFields {
   deleting: boolean;
   scopes: readonly Scope[];
   first_key: FirstKey | null;
-  overlap_seconds: number;
+  'CreateSecret.overlap_seconds': number | null;
   retry: RetryByPreset | RetryBySchedule | RetryByBackoff | null;
   max_age_seconds: number | null;
   timeout: AttemptTimeout | null;

@@ -7,7 +7,7 @@ export interface SchemaContext {
   readonly checker: ts.TypeChecker;
   /** The names of the types that clients should see under a name. */
   readonly names: ReadonlyMap<ts.Symbol, string>;
-  /** Of requests: the types of fields whose DTO says less. */
+  /** Of requests: the types of fields whose DTO says less, by `field` or `Owner.field`. */
   readonly requestFields: ReadonlyMap<string, ts.Type>;
   readonly words: Readonly<Record<string, Word>>;
   readonly usedWords: Set<string>;
@@ -157,13 +157,17 @@ function namesInOrder(checker: ts.TypeChecker, type: ts.Type): string[] {
 /** The schema of a field: its type's, with the bounds, description and example of its word. */
 export function fieldSchema(context: SchemaContext, name: string, type: ts.Type, place: Place): Schema {
   const word = wordOf(context, name, place.owner);
-  const known = (place.isRequest ? context.requestFields.get(name) : undefined) ?? type;
+  const known = (place.isRequest ? requestTypeOf(context, name, place.owner) : undefined) ?? type;
   const { description, examples } = word;
   return {
     ...bound(schemaOf(context, known, { ...place, owner: `${place.owner}.${name}` }), word),
     description,
     ...(examples === undefined ? {} : { examples }),
   };
+}
+
+function requestTypeOf({ requestFields }: SchemaContext, name: string, owner: string): ts.Type | undefined {
+  return requestFields.get(`${owner}.${name}`) ?? requestFields.get(name);
 }
 
 function wordOf({ words, usedWords, faults }: SchemaContext, name: string, owner: string): Word {

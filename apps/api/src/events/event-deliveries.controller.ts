@@ -122,7 +122,7 @@ function refusalOf(result: Exclude<AddResult, { kind: 'added' }>): AppError {
   const deliveryId = formatId('delivery', result.deliveryId);
   return new AppError('delivery_exists', `The delivery ${deliveryId} is ${result.state}.`, {
     details: [
-      { field: 'delivery_id', reason: deliveryId as `dlv_${string}` },
+      { field: 'delivery_id', reason: deliveryId },
       { field: 'state', reason: result.state },
     ],
   });
