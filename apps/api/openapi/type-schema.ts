@@ -122,7 +122,8 @@ export function objectSchema(context: SchemaContext, type: ts.Type, place: Place
     // What one branch of a union has and this one has not.
     if (propertyType.flags & ts.TypeFlags.Undefined) continue;
     properties[symbol.name] = fieldSchema(context, symbol.name, propertyType, place);
-    if (!(symbol.flags & ts.SymbolFlags.Optional)) required.push(symbol.name);
+    if (!(symbol.flags & ts.SymbolFlags.Optional) && !mayBeUndefined(propertyType))
+      required.push(symbol.name);
   }
   return {
     type: 'object',
@@ -131,6 +132,11 @@ export function objectSchema(context: SchemaContext, type: ts.Type, place: Place
     // An answer may get more fields one day; what a client sends may not have any that nobody reads.
     ...(place.isRequest ? { additionalProperties: false } : {}),
   };
+}
+
+/** JSON leaves such a field out. */
+function mayBeUndefined(type: ts.Type): boolean {
+  return type.isUnion() && type.types.some(({ flags }) => flags & ts.TypeFlags.Undefined);
 }
 
 /** The fields of a type in the order in which an answer has them: the compiler puts what is spread in somewhere else. */
