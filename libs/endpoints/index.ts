@@ -43,5 +43,6 @@ export {
   rotateSecret,
   type ChangedSecret,
   type NewSecret,
+  SECRET_OVERLAP_SECONDS,
 } from './rotate-secret.js';
 export { deleteEndpoint, updateEndpoint, type EndpointChange } from './update-endpoint.js';

@@ -6,7 +6,7 @@ import { acceptSecret } from './endpoint-input.js';
 import { EndpointSecret } from './endpoint-secret.entity.js';
 import { Endpoint } from './endpoint.entity.js';
 import { lockEndpoint } from './lock-endpoint.js';
-import { readOptionalNumber } from './read-field.js';
+import { readOptionalNumber, type Bounds } from './read-field.js';
 import { findEndpoint } from './read-endpoint.js';
 import { storeSecret } from './store-secret.js';
 
@@ -15,7 +15,8 @@ export const LIVE_SECRETS_MAX = 5;
 
 const DAY_SECONDS = 86_400;
 const OVERLAP_SECONDS_DEFAULT = DAY_SECONDS;
-const OVERLAP_SECONDS_MAX = 7 * DAY_SECONDS;
+/** How long the older secrets may go on signing. */
+export const SECRET_OVERLAP_SECONDS: Bounds = { min: 0, max: 7 * DAY_SECONDS, whole: true };
 
 export interface NewSecret {
   /** The caller's own; one is made where it is not given. */
@@ -125,8 +126,7 @@ export async function revokeSecret(
 }
 
 function acceptOverlap(given: unknown): number {
-  const bounds = { min: 0, max: OVERLAP_SECONDS_MAX, whole: true };
-  return readOptionalNumber(given, 'overlap_seconds', bounds) ?? OVERLAP_SECONDS_DEFAULT;
+  return readOptionalNumber(given, 'overlap_seconds', SECRET_OVERLAP_SECONDS) ?? OVERLAP_SECONDS_DEFAULT;
 }
 
 async function refuseTooMany(tx: TenantTransaction, tenantId: string, endpointId: string): Promise<void> {

@@ -1,4 +1,5 @@
 export type { ApiKey } from './api-key.js';
+export { NAME_CHARACTERS_MAX } from './assert-name.js';
 export { authenticateKeys, type KeyHolder } from './authenticate-keys.js';
 export { bootstrapTenant } from './bootstrap-tenant.js';
 export { Consumer } from './consumer.entity.js';

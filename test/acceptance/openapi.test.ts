@@ -18,7 +18,10 @@ import { sendRaw } from '../support/raw-http.js';
 import { createTenantWithKey } from '../support/tenant.js';
 import { waitFor } from '../support/wait-for.js';
 
-const stage = new ApiStage({ env: { WAYBILL_METRICS_TOKEN: 'tok-metrics' } });
+const OPERATOR_KEY = 'operator-key-of-the-tests-0123456789';
+const stage = new ApiStage({
+  env: { WAYBILL_METRICS_TOKEN: 'tok-metrics', WAYBILL_OPERATOR_KEY: OPERATOR_KEY },
+});
 const calls = describeCalls();
 const METHODS = ['DELETE', 'GET', 'HEAD', 'PATCH', 'POST', 'PUT'];
 const METRICS = { authorization: 'Bearer tok-metrics' };
@@ -26,9 +29,34 @@ const METRICS = { authorization: 'Bearer tok-metrics' };
 const call: typeof calls.call = (...args) => calls.call(...args);
 const named = (operations: readonly DocumentOperation[]) =>
   operations.map((each) => [each.id, each] as const);
-const keyed = OPERATIONS.filter(({ scope }) => scope !== null);
+const scoped = OPERATIONS.filter(({ scope }) => scope !== null);
+const operators = OPERATIONS.filter(({ isOperators }) => isOperators);
+const keyed = [...scoped, ...operators];
 const withBody = keyed.filter(({ body }) => body !== null);
 const withIds = keyed.filter(({ parameters }) => parameters.some((parameter) => parameter.in === 'path'));
+
+let operator: ApiClient;
+beforeAll(() => {
+  operator = stage.clientOf(stage.api, OPERATOR_KEY);
+});
+
+/** Who may call an operation: the tenant with all scopes, or the operator. */
+const holderOf = ({ isOperators }: DocumentOperation): ApiClient => (isOperators ? operator : stage.client);
+
+/** What the path of an operation names that has to be there before it can do anything. */
+async function existing(id: string): Promise<Record<string, string>> {
+  if (['updateEndpoint', 'createSecret', 'listSecrets'].includes(id)) {
+    return { id: (await stage.addEndpoint({ event_types: ['never'] })).id };
+  }
+  if (['renameKey', 'rotateKey'].includes(id)) {
+    const body = { name: 'to change', scopes: ['events:read'] };
+    return { id: String((await call(stage.client, 'createKey', { body })).body['id']) };
+  }
+  if (id === 'renameTenant') {
+    return { id: String((await call(operator, 'createTenant', { body: { name: 'to change' } })).body['id']) };
+  }
+  return {};
+}
 
 describe('the document and the server', () => {
   it('know the same routes, those that stand ahead of Express too', async () => {
@@ -74,7 +102,7 @@ describe('every operation with a key', () => {
 
   beforeAll(async () => {
     withoutKey = createClient(stage.api.url, null);
-    for (const scope of new Set(keyed.map((each) => each.scope!))) {
+    for (const scope of new Set(scoped.map((each) => each.scope!))) {
       const own = SCOPES.filter((each) => each === scope);
       const others = SCOPES.filter((each) => each !== scope && each !== 'admin');
       const [only, allBut] = await Promise.all([
@@ -89,7 +117,7 @@ describe('every operation with a key', () => {
     for (const { only, allBut } of byScope.values()) [only, allBut].forEach((client) => client.close());
   });
 
-  it.each(named(keyed))('%s asks for one, and for the scope that it names', async (id, { scope }) => {
+  it.each(named(scoped))('%s asks for one, and for the scope that it names', async (id, { scope }) => {
     expect((await call(withoutKey, id)).status).toBe(401);
     const { only, allBut } = byScope.get(scope!)!;
     const refused = await call(allBut, id);
@@ -97,8 +125,15 @@ describe('every operation with a key', () => {
     expect((await call(only, id)).status).not.toBe(403);
   });
 
-  it.each(named(keyed))('%s refuses a query parameter that it does not know', async (id) => {
-    const answer = await call(stage.client, id, { query: '?limits=1' });
+  it.each(named(operators))("%s asks for the operator's, and takes no tenant's", async (id, operation) => {
+    expect((await call(withoutKey, id)).status).toBe(401);
+    const refused = await call(stage.client, id);
+    expect([refused.status, refused.body['code']]).toEqual([401, 'invalid_operator_key']);
+    expect((await call(holderOf(operation), id)).status).not.toBe(401);
+  });
+
+  it.each(named(keyed))('%s refuses a query parameter that it does not know', async (id, operation) => {
+    const answer = await call(holderOf(operation), id, { query: '?limits=1' });
     expect([answer.status, answer.body['code']]).toEqual([422, 'unknown_field']);
   });
 
@@ -106,39 +141,45 @@ describe('every operation with a key', () => {
     const names = operation.parameters.filter((each) => each.in === 'path').map(({ name }) => name);
     const path = Object.fromEntries(names.map((name) => [name, 'x']));
     const body = operation.body?.example as object | undefined;
-    expect((await call(stage.client, id, { path, ...(body && { body }) })).status).toBe(400);
-    expect((await call(stage.client, id, body && { body })).status).toBe(404);
+    const client = holderOf(operation);
+    expect((await call(client, id, { path, ...(body && { body }) })).status).toBe(400);
+    expect((await call(client, id, body && { body })).status).toBe(404);
   });
 
-  it.each(named(withBody))('%s refuses a body that is not what it describes', async (id) => {
+  it.each(named(withBody))('%s refuses a body that is not what it describes', async (id, operation) => {
+    const client = holderOf(operation);
     const answers = [
-      await call(stage.client, id, { body: '{' }),
-      await call(stage.client, id, { body: '{}', headers: { 'content-type': 'text/plain' } }),
-      await call(stage.client, id, { body: '[]' }),
-      await call(stage.client, id, { body: { 'not-known': 1 } }),
-      await call(stage.client, id, { body: { id: 'x'.repeat(id === 'publishBatch' ? 9_000_000 : 400_000) } }),
+      await call(client, id, { body: '{' }),
+      await call(client, id, { body: '{}', headers: { 'content-type': 'text/plain' } }),
+      await call(client, id, { body: '[]' }),
+      await call(client, id, { body: { 'not-known': 1 } }),
+      await call(client, id, { body: { id: 'x'.repeat(id === 'publishBatch' ? 9_000_000 : 400_000) } }),
     ];
     expect(answers.map(({ status }) => status)).toEqual([400, 415, 422, 422, 413]);
   });
 
   it.each(named(keyed.filter(({ parameters }) => parameters.some(({ name }) => name === 'limit'))))(
     '%s takes its parameters within their bounds alone',
-    async (id, { parameters }) => {
+    async (id, operation) => {
+      const { parameters } = operation;
+      const client = holderOf(operation);
+      const path = await existing(id);
       for (const { name, schema, example } of parameters.filter((each) => each.in === 'query')) {
         if (example !== undefined) {
-          const good = await call(stage.client, id, {
+          const good = await call(client, id, {
+            path,
             query: `?${name}=${encodeURIComponent(String(example))}`,
           });
           expect([name, good.status]).toEqual([name, 200]);
         }
-        const bad = await call(stage.client, id, { query: `?${name}=%00` });
+        const bad = await call(client, id, { path, query: `?${name}=%00` });
         expect([name, bad.status]).toEqual([name, isId(schema) ? 400 : 422]);
       }
       for (const limit of ['0', '101', '1.5', '-1', 'x'])
-        expect((await call(stage.client, id, { query: `?limit=${limit}` })).body['code']).toBe(
+        expect((await call(client, id, { path, query: `?limit=${limit}` })).body['code']).toBe(
           'invalid_limit',
         );
-      expect((await call(stage.client, id, { query: '?limit=1' })).status).toBe(200);
+      expect((await call(client, id, { path, query: '?limit=1' })).status).toBe(200);
     },
   );
 });
@@ -233,10 +274,66 @@ describe('every operation', () => {
     }
   });
 
-  it.each(named(withBody))('%s takes its own example', async (id, { body }) => {
-    const { id: endpointId } = await stage.addEndpoint({ event_types: ['never'] });
-    const path: Record<string, string> = id === 'updateEndpoint' ? { id: endpointId } : {};
-    const answer = await call(stage.client, id, { path, body: body!.example as object });
+  it('answers so to whoever changes the secrets of an endpoint', async () => {
+    const { client } = stage;
+    const { id } = await stage.addEndpoint({ event_types: ['never'] });
+    const path = { id };
+    const headers = { 'idempotency-key': 'rotated-once', 'if-match': '"1"' };
+    const first = await call(client, 'createSecret', { path, headers });
+    expect([first.status, first.headers['etag']]).toEqual([201, '"2"']);
+    const again = await call(client, 'createSecret', { path, headers });
+    expect([again.status, again.headers['idempotency-replayed']]).toEqual([201, 'true']);
+    expect((await call(client, 'createSecret', { path, headers: { 'if-match': '"1"' } })).status).toBe(412);
+    const shown = await call(client, 'listSecrets', { path, query: '?limit=2' });
+    const [newest, oldest] = (shown.body['data'] as { id: string }[]).map((secret) => secret.id);
+    expect(newest).toBe(first.body['id']);
+    expect((await call(client, 'revokeSecret', { path: { id, secretId: newest! } })).status).toBe(409);
+    expect((await call(client, 'revokeSecret', { path: { id, secretId: oldest! } })).status).toBe(204);
+  });
+
+  it('answers so to whoever makes keys and ends them', async () => {
+    const { client } = stage;
+    const body = { name: 'erp', scopes: ['events:write'], expires_at: '2099-01-01T00:00:00Z' };
+    const headers = { 'idempotency-key': 'key-made-once' };
+    const made = await call(client, 'createKey', { body, headers });
+    const again = await call(client, 'createKey', { body, headers });
+    expect([made.status, again.status, again.headers['idempotency-replayed']]).toEqual([201, 201, 'true']);
+    expect((await call(client, 'createKey', { body: { ...body, name: 'x' }, headers })).status).toBe(409);
+    const path = { id: String(made.body['id']) };
+    expect((await call(client, 'readKey', { path })).status).toBe(200);
+    const change = { path, body: { name: 'shop' }, headers: { 'if-match': '"1"' } };
+    expect((await call(client, 'renameKey', change)).status).toBe(200);
+    expect((await call(client, 'renameKey', change)).status).toBe(412);
+    expect((await call(client, 'rotateKey', { path, body: { overlap_seconds: 0 } })).status).toBe(201);
+    expect((await call(client, 'rotateKey', { path })).status).toBe(409);
+    expect((await call(client, 'listKeys')).status).toBe(200);
+    expect((await call(client, 'revokeKey', { path })).status).toBe(204);
+  });
+
+  it('answers so to the operator', async () => {
+    const body = { name: 'acme', first_key: { scopes: ['keys'] } };
+    const headers = { 'idempotency-key': 'tenant-made-once' };
+    const made = await call(operator, 'createTenant', { body, headers });
+    const again = await call(operator, 'createTenant', { body, headers });
+    expect([made.status, again.status, again.headers['idempotency-replayed']]).toEqual([201, 201, 'true']);
+    const path = { id: String(made.body['id']) };
+    for (const id of ['readTenant', 'suspendTenant', 'readTenant', 'resumeTenant']) {
+      expect([id, (await call(operator, id, { path })).status]).toEqual([id, 200]);
+    }
+    const change = { path, body: { name: 'Acme' }, headers: { 'if-match': '"1"' } };
+    expect((await call(operator, 'renameTenant', change)).status).toBe(412);
+    expect((await call(operator, 'renameTenant', { path, body: { name: 'Acme' } })).status).toBe(200);
+    expect((await call(operator, 'deleteTenant', { path })).status).toBe(204);
+    expect((await call(operator, 'deleteTenant', { path })).status).toBe(404);
+    for (const query of ['', '?deleting=true']) {
+      expect((await call(operator, 'listTenants', { query })).status).toBe(200);
+    }
+    expect((await call(operator, 'createTenant', { body, headers })).status).toBe(404);
+  });
+
+  it.each(named(withBody))('%s takes its own example', async (id, operation) => {
+    const path = await existing(id);
+    const answer = await call(holderOf(operation), id, { path, body: operation.body!.example as object });
     // Where the ids of the example and of the path are nobody's, that is all that is wrong.
     if (answer.status === 404) expect([id, answer.body['code']]).toEqual(['addDelivery', 'event_not_found']);
     else expect([id, answer.status < 300]).toEqual([id, true]);
@@ -255,8 +352,13 @@ describe('every operation', () => {
     await stage.proxy.refuse(true);
     stage.proxy.cutAll();
     try {
-      for (const { id, body } of keyed) {
-        const answer = await call(stage.client, id, body === null ? {} : { body: body.example as object });
+      for (const operation of keyed) {
+        const { id, body } = operation;
+        const answer = await call(
+          holderOf(operation),
+          id,
+          body === null ? {} : { body: body.example as object },
+        );
         expect([id, answer.status, answer.body['code']]).toEqual([id, 503, 'database_unavailable']);
       }
       await waitFor(async () => (await call(stage.client, 'checkReadiness')).status === 503, {

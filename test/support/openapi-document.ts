@@ -30,8 +30,10 @@ export interface DocumentOperation {
   readonly id: string;
   readonly method: string;
   readonly path: string;
-  /** Null for a public route. */
+  /** Null for a route that takes no tenant's key. */
   readonly scope: string | null;
+  /** Whether it takes the operator's key. */
+  readonly isOperators: boolean;
   readonly parameters: readonly DocumentParameter[];
   readonly body: Content | null;
   readonly responses: Readonly<Record<string, DocumentResponse>>;
@@ -42,6 +44,7 @@ export interface DocumentOperation {
 interface RawOperation {
   readonly operationId: string;
   readonly 'x-required-scope'?: string;
+  readonly security: readonly object[];
   readonly parameters: readonly DocumentParameter[];
   readonly requestBody?: { readonly content: Readonly<Record<string, Content>> };
   readonly responses: Readonly<Record<string, DocumentResponse | { readonly $ref: string }>>;
@@ -98,6 +101,7 @@ function toOperation(method: string, path: string, raw: RawOperation): DocumentO
     method,
     path,
     scope: raw['x-required-scope'] ?? null,
+    isOperators: raw.security.some((scheme) => 'operatorKey' in scheme),
     parameters: raw.parameters,
     body: raw.requestBody?.content['application/json'] ?? null,
     responses: Object.fromEntries(

@@ -14,6 +14,8 @@ const TAGS: Readonly<Record<string, string>> = {
   endpoints: 'Where deliveries go, and how.',
   deliveries: 'What is owed to one endpoint for one event, with its attempts.',
   'dead letters': 'Deliveries that were given up, until somebody replays them.',
+  keys: 'API keys, made and ended by a key with the scope `keys`.',
+  tenants: "The platform's tenants, for its operator: served only where an operator's key is configured.",
   machines: 'Health, metrics and this reference. No API key.',
 };
 
@@ -67,6 +69,12 @@ export async function writeDocument(): Promise<OpenapiDocument> {
           scheme: 'bearer',
           bearerFormat: 'wb_…',
           description: 'An API key with the scope that `x-required-scope` names, or with `admin`.',
+        },
+        operatorKey: {
+          type: 'http',
+          scheme: 'bearer',
+          description:
+            "One of the operator's keys, of `WAYBILL_OPERATOR_KEY`; without any there are no such routes.",
         },
         metricsToken: {
           type: 'http',

@@ -49,7 +49,8 @@ export const RESPONSE_HEADERS: Readonly<Record<string, HeaderText & { readonly r
   },
   'idempotency-replayed': {
     name: 'Idempotency-Replayed',
-    description: '`true` when all that is answered was stored before, under the same key; else absent.',
+    description:
+      '`true` when all that is answered was stored before, under the same key; else absent. What is shown once is then left out.',
     schema: { type: 'string', enum: ['true'] },
     example: 'true',
     required: false,

@@ -49,7 +49,8 @@ export function tagOf({ path }: Route): string {
   return /^\/v1\/([a-z-]+)/.exec(path)?.[1]?.replaceAll('-', ' ') ?? 'machines';
 }
 
-function securityOf({ isPublic, scope, requestHeaders }: Route): Record<string, unknown> {
+function securityOf({ isPublic, isOperators, scope, requestHeaders }: Route): Record<string, unknown> {
+  if (isOperators) return { security: [{ operatorKey: [] }] };
   if (!isPublic) return { security: [{ apiKey: [] }], 'x-required-scope': scope };
   // Asked for only where the operator set a token.
   return { security: requestHeaders.includes('authorization') ? [{ metricsToken: [] }, {}] : [] };
@@ -68,7 +69,7 @@ function parametersOf(kit: Kit, route: Route, handler: ts.FunctionLikeDeclaratio
       name,
       in: 'path',
       required: true,
-      description: `The ${kind ?? 'thing'}'s id.`,
+      description: `The ${kind?.replaceAll('_', ' ') ?? 'thing'}'s id.`,
       schema,
       ...(kind === undefined ? {} : { example: exampleOf(schema, new Map()) }),
     };
@@ -98,7 +99,7 @@ function requestBodyOf(kit: Kit, route: Route): object | null {
   const schema = bodySchemaOf(kit, route);
   if (schema === null) return null;
   return {
-    required: true,
+    required: !route.mayLeaveOutBody,
     content: {
       'application/json': {
         schema,
@@ -122,12 +123,8 @@ function bodySchemaOf(kit: Kit, { text, body, takesJson }: Route): Schema | null
 
 function codesOfRoute(kit: Kit, route: Route, handler: ts.FunctionLikeDeclaration): ReadonlySet<ErrorCode> {
   const { sources } = kit;
-  const roots: ts.Node[] = [handler];
-  if (!route.isPublic) {
-    roots.push(findMethod(sources, 'KeyGuard', 'canActivate'));
-    roots.push(findDeclaration(sources, 'createAuthenticate', ts.isFunctionDeclaration));
-  }
-  if (route.body !== null) roots.push(findDeclaration(sources, 'readObject', ts.isFunctionDeclaration));
+  const named = unseenCalls(route).map((name) => findDeclaration(sources, name, ts.isFunctionDeclaration));
+  const roots: ts.Node[] = [handler, ...named];
   if (route.body !== null || route.query !== null) roots.push(findMethod(sources, 'DtoPipe', 'transform'));
   const codes = new Set([...ALWAYS, ...codesOf(sources, roots)]);
   if (!route.isPublic) codes.add('database_unavailable');
@@ -137,4 +134,14 @@ function codesOfRoute(kit: Kit, route: Route, handler: ts.FunctionLikeDeclaratio
       kit.context.faults.push(`${route.text.id} never throws ${code}: no need to say so`);
   }
   return codes;
+}
+
+/** The functions that a route runs and that its handler does not name: of the guard, the body, and the context. */
+function unseenCalls({ isPublic, isOperators, createsOnce, body }: Route): string[] {
+  const ofKey = isOperators ? ['assertOperator'] : ['createAuthenticate', 'requireScope'];
+  return [
+    ...(isPublic ? [] : [...ofKey, 'refuseQuery']),
+    ...(body === null ? [] : ['readObject']),
+    ...(createsOnce ? ['readCreation', 'openCreateOnce'] : []),
+  ];
 }

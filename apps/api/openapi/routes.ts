@@ -9,9 +9,10 @@ import { createLogger } from '#runtime';
 import type { Scope } from '#tenants';
 import type { ApiContext } from '../src/api-context.js';
 import { AppModule } from '../src/app.module.js';
-import { PUBLIC, SCOPE } from '../src/auth/require-scope.js';
+import { OPERATOR, PUBLIC, SCOPE } from '../src/auth/require-scope.js';
 import { createApplication } from '../src/create-server.js';
-import { BODY_KIND } from '../src/http/json-body.interceptor.js';
+import { readCreation } from '../src/creation/creation.js';
+import { BODY_KIND, type BodyKind } from '../src/http/json-body.interceptor.js';
 import { OPERATION, type OperationText } from '../src/http/operation.js';
 import { createPublishRoad } from '../src/publish/publish-road.js';
 import { PUBLISH_OPERATIONS } from '../src/publish/publish-operations.js';
@@ -27,8 +28,12 @@ export interface Route {
   readonly text: OperationText;
   readonly status: number;
   readonly isPublic: boolean;
-  /** Null for a public route. */
+  /** Whether it takes the operator's key in place of a tenant's. */
+  readonly isOperators: boolean;
+  /** Null for a route that takes no tenant's key. */
   readonly scope: Scope | null;
+  /** Whether its handler asks for a Creation: what it makes is made once under an Idempotency-Key. */
+  readonly createsOnce: boolean;
   /** Names in the path, in order. */
   readonly pathNames: readonly string[];
   /** Headers of the request that the handler takes, in lower case. */
@@ -37,6 +42,7 @@ export interface Route {
   readonly query: DtoClass | null;
   readonly body: DtoClass | null;
   readonly takesJson: boolean;
+  readonly mayLeaveOutBody: boolean;
   /** Where the handler stands: a method of a class, or a function of the publish road. */
   readonly handler: { readonly className: string | null; readonly name: string };
 }
@@ -80,7 +86,9 @@ async function compareWithServer(routes: readonly Route[]): Promise<void> {
 
 /** Routes are made without a database; only answering one would need more. */
 function emptyContext(): ApiContext {
-  return { logger: createLogger('openapi', 'silent') } as ApiContext;
+  // Any operator's key will do: the document describes the operator's routes whether they are served somewhere or not.
+  const config = { operatorKeyDigests: [Buffer.alloc(32)] };
+  return { logger: createLogger('openapi', 'silent'), config } as unknown as ApiContext;
 }
 
 function controllerRoutes(controller: new (...args: never[]) => object): Route[] {
@@ -108,9 +116,12 @@ function controllerRoute(
     );
   }
   const isPublic = Reflect.getMetadata(PUBLIC, controller) === true;
+  const isOperators = Reflect.getMetadata(OPERATOR, controller) === true;
   const given = readParameters(controller, name);
   const named = (kind: number) =>
     given.filter((parameter) => parameter.kind === kind).flatMap(({ data }) => data ?? []);
+  const createsOnce = given.some(({ factory }) => factory === readCreation);
+  const bodyKind = Reflect.getMetadata(BODY_KIND, handler) as BodyKind | undefined;
   const dto = (kind: number) => given.find((parameter) => parameter.kind === kind)?.type ?? null;
   return {
     method: method as Route['method'],
@@ -120,13 +131,22 @@ function controllerRoute(
       (Reflect.getMetadata(HTTP_CODE_METADATA, handler) as number | undefined) ??
       (method === 'post' ? 201 : 200),
     isPublic,
-    scope: isPublic ? null : ((Reflect.getMetadata(SCOPE, handler) as Scope | undefined) ?? 'admin'),
+    isOperators,
+    scope:
+      isPublic || isOperators
+        ? null
+        : ((Reflect.getMetadata(SCOPE, handler) as Scope | undefined) ?? 'admin'),
     pathNames: [...path.matchAll(/\{(\w+)\}/g)].map(([, found]) => found!),
-    requestHeaders: named(KIND.headers).map((header) => header.toLowerCase()),
-    responseHeaders: [],
+    createsOnce,
+    requestHeaders: [
+      ...(createsOnce ? ['idempotency-key'] : []),
+      ...named(KIND.headers).map((header) => header.toLowerCase()),
+    ],
+    responseHeaders: createsOnce ? ['idempotency-replayed'] : [],
     query: dto(KIND.query),
     body: dto(KIND.body),
-    takesJson: Reflect.getMetadata(BODY_KIND, handler) !== undefined,
+    takesJson: bodyKind !== undefined,
+    mayLeaveOutBody: bodyKind === 'object or nothing',
     handler: { className: controller.name, name },
   };
 }
@@ -137,6 +157,8 @@ const KIND = { body: 3, query: 4, headers: 6 };
 interface Parameter {
   readonly kind: number;
   readonly data: string | undefined;
+  /** What makes the value, for a parameter with a decorator of our own. */
+  readonly factory: unknown;
   readonly type: DtoClass | null;
 }
 
@@ -145,11 +167,12 @@ function readParameters(controller: new (...args: never[]) => object, name: stri
     []) as DtoClass[];
   const found = (Reflect.getMetadata(ROUTE_ARGS_METADATA, controller, name) ?? {}) as Record<
     string,
-    { index: number; data?: string }
+    { index: number; data?: string; factory?: unknown }
   >;
-  return Object.entries(found).map(([key, { index, data }]) => ({
+  return Object.entries(found).map(([key, { index, data, factory }]) => ({
     kind: Number(key.split(':')[0]),
     data,
+    factory,
     type: types[index] ?? null,
   }));
 }
@@ -161,13 +184,17 @@ function publishRoute(operation: (typeof PUBLISH_OPERATIONS)[number]): Route {
     text: operation,
     status: operation.status,
     isPublic: false,
+    isOperators: false,
     scope: operation.scope,
+    // The publish road has a way of its own.
+    createsOnce: false,
     pathNames: [],
     requestHeaders: operation.requestHeaders,
     responseHeaders: operation.responseHeaders,
     query: null,
     body: null,
     takesJson: true,
+    mayLeaveOutBody: false,
     handler: { className: null, name: operation.id },
   };
 }

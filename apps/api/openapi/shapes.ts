@@ -1,3 +1,4 @@
+import type { Scope } from '#tenants';
 import type { deliveryView } from '../src/deliveries/delivery-view.js';
 import type { eventView } from '../src/events/event-view.js';
 import type { acceptedView, itemView, markedView } from '../src/publish/accepted-view.js';
@@ -56,11 +57,21 @@ export interface CircuitPolicy {
   open_seconds?: number | null;
 }
 
+/** The API key that a tenant is made with. */
+export interface FirstKey {
+  name?: string;
+  scopes?: readonly Scope[];
+}
+
 /** The types of fields of requests whose DTO says less: those that it leaves to a reader of their own, and what is text in a query. */
 export interface RequestFields {
   limit: number;
   cursor: string;
   resolved: boolean;
+  deleting: boolean;
+  scopes: readonly Scope[];
+  first_key: FirstKey | null;
+  'CreateSecret.overlap_seconds': number | null;
   retry: RetryByPreset | RetryBySchedule | RetryByBackoff | null;
   max_age_seconds: number | null;
   timeout: AttemptTimeout | null;

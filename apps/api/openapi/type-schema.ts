@@ -7,7 +7,7 @@ export interface SchemaContext {
   readonly checker: ts.TypeChecker;
   /** The names of the types that clients should see under a name. */
   readonly names: ReadonlyMap<ts.Symbol, string>;
-  /** Of requests: the types of fields whose DTO says less. */
+  /** Of requests: the types of fields whose DTO says less, by `field` or `Owner.field`. */
   readonly requestFields: ReadonlyMap<string, ts.Type>;
   readonly words: Readonly<Record<string, Word>>;
   readonly usedWords: Set<string>;
@@ -122,7 +122,8 @@ export function objectSchema(context: SchemaContext, type: ts.Type, place: Place
     // What one branch of a union has and this one has not.
     if (propertyType.flags & ts.TypeFlags.Undefined) continue;
     properties[symbol.name] = fieldSchema(context, symbol.name, propertyType, place);
-    if (!(symbol.flags & ts.SymbolFlags.Optional)) required.push(symbol.name);
+    if (!(symbol.flags & ts.SymbolFlags.Optional) && !mayBeUndefined(propertyType))
+      required.push(symbol.name);
   }
   return {
     type: 'object',
@@ -131,6 +132,11 @@ export function objectSchema(context: SchemaContext, type: ts.Type, place: Place
     // An answer may get more fields one day; what a client sends may not have any that nobody reads.
     ...(place.isRequest ? { additionalProperties: false } : {}),
   };
+}
+
+/** JSON leaves such a field out. */
+function mayBeUndefined(type: ts.Type): boolean {
+  return type.isUnion() && type.types.some(({ flags }) => flags & ts.TypeFlags.Undefined);
 }
 
 /** The fields of a type in the order in which an answer has them: the compiler puts what is spread in somewhere else. */
@@ -157,13 +163,17 @@ function namesInOrder(checker: ts.TypeChecker, type: ts.Type): string[] {
 /** The schema of a field: its type's, with the bounds, description and example of its word. */
 export function fieldSchema(context: SchemaContext, name: string, type: ts.Type, place: Place): Schema {
   const word = wordOf(context, name, place.owner);
-  const known = (place.isRequest ? context.requestFields.get(name) : undefined) ?? type;
+  const known = (place.isRequest ? requestTypeOf(context, name, place.owner) : undefined) ?? type;
   const { description, examples } = word;
   return {
     ...bound(schemaOf(context, known, { ...place, owner: `${place.owner}.${name}` }), word),
     description,
     ...(examples === undefined ? {} : { examples }),
   };
+}
+
+function requestTypeOf({ requestFields }: SchemaContext, name: string, owner: string): ts.Type | undefined {
+  return requestFields.get(`${owner}.${name}`) ?? requestFields.get(name);
 }
 
 function wordOf({ words, usedWords, faults }: SchemaContext, name: string, owner: string): Word {

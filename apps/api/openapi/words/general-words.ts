@@ -12,6 +12,11 @@ export const GENERAL_WORDS: Words = {
   created_at: time('When it was stored.'),
   updated_at: time('When it was last changed.'),
   created_after: time('Only what was created after this time, exclusive.', '2026-01-31T00:00:00Z'),
+  died_after: time('Only what died after this time, exclusive.', '2026-01-31T00:00:00Z'),
+  died_before: time('Only what died before this time, exclusive.', '2026-02-01T00:00:00Z'),
+  settled_until: time(
+    'Nothing more that was stored before this time will come into the list; null when that cannot be told.',
+  ),
   created_before: time('Only what was created before this time, exclusive.', '2026-02-01T00:00:00Z'),
   data: { description: 'One page of the list, or one result for each event of a batch, in order.' },
   next_cursor: text('The `cursor` of the next page; null when this is the last.', null),

@@ -37,3 +37,9 @@ export const within = (
   maximum: max,
   examples: [example],
 });
+
+/** Words that are so in some schemas alone, and the same in each of these. */
+export const wherever = (owners: readonly string[], words: Words): Words =>
+  Object.fromEntries(
+    owners.flatMap((owner) => Object.entries(words).map(([name, word]) => [`${owner}.${name}`, word])),
+  );

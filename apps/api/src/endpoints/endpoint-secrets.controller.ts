@@ -9,6 +9,7 @@ import { FromCreation } from '../creation/creation.js';
 import type { Creation } from '../creation/creation.js';
 import { etagOf, expectationOf } from '../http/if-match.js';
 import { JsonBody } from '../http/json-body.interceptor.js';
+import { Operation } from '../http/operation.js';
 import { readPage, toPage } from '../http/page.js';
 import { settledList } from '../http/settled-list.js';
 import { CreateSecretDto } from './create-secret.dto.js';
@@ -22,6 +23,11 @@ const LIST = 'endpoint-secrets';
 export class EndpointSecretsController {
   constructor(private readonly context: ApiContext) {}
 
+  @Operation({
+    id: 'listSecrets',
+    summary: 'List the secrets of an endpoint, newest first',
+    description: 'When each was made and ends; never what it is.',
+  })
   @Get(':id/secrets')
   @RequireScope('endpoints:read')
   async list(
@@ -43,6 +49,12 @@ export class EndpointSecretsController {
     });
   }
 
+  @Operation({
+    id: 'createSecret',
+    summary: 'Rotate the secret of an endpoint',
+    description:
+      'Deliveries are signed with the new one and, until the overlap is over, with those before it. The `secret` is in this answer and in no other.',
+  })
   @Post(':id/secrets')
   @RequireScope('endpoints:write')
   @JsonBody('object or nothing')
@@ -70,6 +82,7 @@ export class EndpointSecretsController {
     return { ...secretView(made.shown), secret: made.secret };
   }
 
+  @Operation({ id: 'revokeSecret', summary: 'Revoke a secret of an endpoint at once' })
   @Delete(':id/secrets/:secretId')
   @HttpCode(204)
   @RequireScope('endpoints:write')

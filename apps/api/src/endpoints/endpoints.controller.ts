@@ -51,7 +51,6 @@ export class EndpointsController {
     id: 'createEndpoint',
     summary: 'Register an endpoint',
     description: 'The `secret` is in this answer and in no other.',
-    never: ['endpoint_not_found'],
   })
   @Post()
   @RequireScope('endpoints:write')

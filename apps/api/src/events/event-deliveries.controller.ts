@@ -72,7 +72,6 @@ export class EventDeliveriesController {
     summary: 'Deliver an event to one more endpoint',
     description:
       'Whether the endpoint subscribes to its type or not. Due at once, or at `not_before` of the event.',
-    never: ['delivery_not_found'],
   })
   @Post(':id/deliveries')
   @RequireScope('deliveries:write')
@@ -123,7 +122,7 @@ function refusalOf(result: Exclude<AddResult, { kind: 'added' }>): AppError {
   const deliveryId = formatId('delivery', result.deliveryId);
   return new AppError('delivery_exists', `The delivery ${deliveryId} is ${result.state}.`, {
     details: [
-      { field: 'delivery_id', reason: deliveryId as `dlv_${string}` },
+      { field: 'delivery_id', reason: deliveryId },
       { field: 'state', reason: result.state },
     ],
   });

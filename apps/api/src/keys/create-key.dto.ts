@@ -1,7 +1,7 @@
 import { ArrayMaxSize, IsArray, IsString, ValidateIf } from 'class-validator';
 
-/** More than there are, and still no list to wade through. */
-const SCOPES_MAX = 32;
+/** How many scopes a key is given at most: more than there are, and still no list to wade through. */
+export const SCOPES_MAX = 32;
 
 /** The body of POST /v1/keys. */
 export class CreateKeyDto {

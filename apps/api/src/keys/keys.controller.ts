@@ -32,6 +32,7 @@ import { FromCreation } from '../creation/creation.js';
 import type { Creation } from '../creation/creation.js';
 import { etagOf, expectationOf } from '../http/if-match.js';
 import { JsonBody } from '../http/json-body.interceptor.js';
+import { Operation } from '../http/operation.js';
 import { readPage, toPage } from '../http/page.js';
 import { settledList } from '../http/settled-list.js';
 import { CreateKeyDto } from './create-key.dto.js';
@@ -51,6 +52,11 @@ type ShownKey = ApiKey & { readonly key?: string };
 export class KeysController {
   constructor(private readonly context: ApiContext) {}
 
+  @Operation({
+    id: 'createKey',
+    summary: 'Make an API key',
+    description: 'With scopes that the asking key has. The `key` is in this answer and in no other.',
+  })
   @Post()
   @RequireScope('keys')
   @JsonBody('object')
@@ -75,6 +81,7 @@ export class KeysController {
     return { ...keyView(made), key: made.key };
   }
 
+  @Operation({ id: 'listKeys', summary: 'List API keys, newest first' })
   @Get()
   @RequireScope('keys')
   async list(@CurrentKey() by: KeyHolder, @Query() query: ListKeysDto) {
@@ -87,6 +94,7 @@ export class KeysController {
     });
   }
 
+  @Operation({ id: 'readKey', summary: 'Read an API key' })
   @Get(':id')
   @RequireScope('keys')
   async read(
@@ -100,6 +108,7 @@ export class KeysController {
     return keyView(key);
   }
 
+  @Operation({ id: 'renameKey', summary: 'Give an API key another name' })
   @Patch(':id')
   @RequireScope('keys')
   @JsonBody('object')
@@ -118,6 +127,12 @@ export class KeysController {
     return keyView(key);
   }
 
+  @Operation({
+    id: 'rotateKey',
+    summary: 'Replace an API key',
+    description:
+      'Makes one with its name and scopes; the old one ends once the overlap is over. The `key` is in this answer and in no other.',
+  })
   @Post(':id/rotate')
   @RequireScope('keys')
   @JsonBody('object or nothing')
@@ -149,6 +164,7 @@ export class KeysController {
     return { ...keyView(made), key: made.key, replaces: keyView(replaced) };
   }
 
+  @Operation({ id: 'revokeKey', summary: 'Revoke an API key at once' })
   @Delete(':id')
   @HttpCode(204)
   @RequireScope('keys')

@@ -33,6 +33,7 @@ import type { Creation } from '../creation/creation.js';
 import { refuseBody } from '../deliveries/refuse-body.js';
 import { etagOf, expectationOf } from '../http/if-match.js';
 import { JsonBody } from '../http/json-body.interceptor.js';
+import { Operation } from '../http/operation.js';
 import { readPage, toPage } from '../http/page.js';
 import { settledList } from '../http/settled-list.js';
 import { keyView } from '../keys/key-view.js';
@@ -57,6 +58,11 @@ interface MadeTenant {
 export class TenantsController {
   constructor(private readonly context: ApiContext) {}
 
+  @Operation({
+    id: 'createTenant',
+    summary: 'Make a tenant, with its first API key where one is asked for',
+    description: 'The `key` of `first_key` is in this answer and in no other.',
+  })
   @Post()
   @JsonBody('object')
   async create(
@@ -82,6 +88,7 @@ export class TenantsController {
     return { ...tenantView(tenant), first_key: key && { ...keyView(key), key: key.key } };
   }
 
+  @Operation({ id: 'listTenants', summary: 'List tenants, newest first' })
   @Get()
   async list(@Query() query: ListTenantsDto) {
     const deleting = query.deleting === 'true';
@@ -95,6 +102,7 @@ export class TenantsController {
     });
   }
 
+  @Operation({ id: 'readTenant', summary: 'Read a tenant' })
   @Get(':id')
   async read(@Param('id') id: string, @Res({ passthrough: true }) response: Response) {
     const tenant = await findTenant(this.context.platformPool, parseId('tenant', id));
@@ -102,6 +110,7 @@ export class TenantsController {
     return tenantView(tenant);
   }
 
+  @Operation({ id: 'renameTenant', summary: 'Give a tenant another name' })
   @Patch(':id')
   @JsonBody('object')
   async rename(
@@ -117,6 +126,11 @@ export class TenantsController {
     return tenantView(tenant);
   }
 
+  @Operation({
+    id: 'suspendTenant',
+    summary: 'Suspend a tenant',
+    description: 'Its keys are refused, and what it is owed waits.',
+  })
   @Post(':id/suspend')
   @HttpCode(200)
   @CreatesNothing('suspending twice is suspending once')
@@ -128,6 +142,11 @@ export class TenantsController {
     return tenantView(tenant);
   }
 
+  @Operation({
+    id: 'resumeTenant',
+    summary: 'Let a suspended tenant go on',
+    description: 'Its keys are good again, and what waited is sent.',
+  })
   @Post(':id/resume')
   @HttpCode(200)
   @CreatesNothing('resuming twice is resuming once')
@@ -141,6 +160,11 @@ export class TenantsController {
     return tenantView(tenant);
   }
 
+  @Operation({
+    id: 'deleteTenant',
+    summary: 'Delete a tenant with all that it has',
+    description: 'It is gone for all requests at once; its rows are taken away after that.',
+  })
   @Delete(':id')
   @HttpCode(204)
   async delete(@Param('id') id: string): Promise<void> {
