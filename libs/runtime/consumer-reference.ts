@@ -5,7 +5,8 @@ import { ID_PREFIXES, parseId } from './ids.js';
 export type ConsumerReference =
   { readonly uid: string; readonly id?: undefined } | { readonly id: string; readonly uid?: undefined };
 
-const UID_CHARACTERS_MAX = 255;
+/** Characters in the uid of a consumer. */
+export const UID_CHARACTERS_MAX = 255;
 const ID_START = `${ID_PREFIXES.consumer}_`;
 
 /** Control and format characters, lone surrogates, line and paragraph separators: what nobody sees. */

@@ -1,6 +1,11 @@
 export { AppError, type AppErrorOptions, type ErrorDetail } from './app-error.js';
 export { isDatabaseUrl, readConfig, RECORD_MARGIN_MS, type Config } from './config.js';
-export { readConsumerReference, readConsumerUid, type ConsumerReference } from './consumer-reference.js';
+export {
+  readConsumerReference,
+  readConsumerUid,
+  UID_CHARACTERS_MAX,
+  type ConsumerReference,
+} from './consumer-reference.js';
 export {
   createPool,
   isDatabaseUnavailable,

@@ -51,9 +51,12 @@ export function listConsumers(
   });
 }
 
+/** Characters in the name of a consumer. */
+export const CONSUMER_NAME_CHARACTERS_MAX = 200;
+
 /** Throws `validation_failed` for a name that is too long or holds control characters. */
 export function assertConsumerName(name: string): void {
-  if (name.length <= 200 && !/[\p{Cc}\p{Cs}]/u.test(name)) return;
-  const rule = 'name must have at most 200 characters and no control characters.';
+  if (name.length <= CONSUMER_NAME_CHARACTERS_MAX && !/[\p{Cc}\p{Cs}]/u.test(name)) return;
+  const rule = `name must have at most ${CONSUMER_NAME_CHARACTERS_MAX} characters and no control characters.`;
   throw new AppError('validation_failed', rule, { details: [{ field: 'name', reason: 'invalid' }] });
 }

@@ -8,7 +8,12 @@ export { createTenant } from './create-tenant.js';
 export { deleteTenant } from './delete-tenant.js';
 export { ensureConsumer, type NewConsumer } from './ensure-consumer.js';
 export { findApiKey } from './find-api-key.js';
-export { findConsumer, listConsumers, readConsumerId } from './find-consumer.js';
+export {
+  CONSUMER_NAME_CHARACTERS_MAX,
+  findConsumer,
+  listConsumers,
+  readConsumerId,
+} from './find-consumer.js';
 export { findTenant } from './find-tenant.js';
 export { formatKeyText, readKeyText } from './key-text.js';
 export { listApiKeys } from './list-api-keys.js';

@@ -11,6 +11,7 @@ import { shareResponses } from './share-responses.js';
 /** What each group of operations is about; a new collection needs its line. */
 const TAGS: Readonly<Record<string, string>> = {
   events: 'What happened, published once and owed to every endpoint that subscribes to its type.',
+  consumers: 'Customers of the tenant, with endpoints and events of their own.',
   endpoints: 'Where deliveries go, and how.',
   deliveries: 'What is owed to one endpoint for one event, with its attempts.',
   'dead letters': 'Deliveries that were given up, until somebody replays them.',

@@ -27,6 +27,13 @@ export function idKindOf(handler: ts.FunctionLikeDeclaration, pathName: string):
   )[0];
 }
 
+/** Whether a path's name takes a consumer, by its uid or its id: `readConsumerReference(id)` says it. */
+export function namesConsumer(handler: ts.FunctionLikeDeclaration, pathName: string): boolean {
+  const parameter = handler.parameters.find((each) => decoratorArgument(each) === pathName);
+  const local = parameter?.name.getText();
+  return callsIn(handler, 'readConsumerReference').some(({ arguments: [text] }) => text?.getText() === local);
+}
+
 /** The headers that a handler puts on its answer, itself or by a function beside it, in lower case. */
 export function headersSet(handler: ts.FunctionLikeDeclaration): string[] {
   const beside = handler

@@ -3,14 +3,14 @@ import ts from 'typescript';
 import { dtoName, dtoSchema } from './dto-schema.js';
 import { codesOf } from './error-codes.js';
 import { exampleOf, REQUEST_EXAMPLES } from './examples.js';
-import { handlerOf, headersSet, idKindOf } from './handler-facts.js';
+import { handlerOf, headersSet, idKindOf, namesConsumer } from './handler-facts.js';
 import { REQUEST_HEADERS } from './headers.js';
 import { exampleFor, type Kit } from './kit.js';
 import { findDeclaration, findMethod } from './program.js';
 import { problemResponses, successResponses } from './responses.js';
 import type { Route } from './routes.js';
 import type { Schema } from './schema.js';
-import { idPattern, schemaOf } from './type-schema.js';
+import { idPattern, schemaOf, wordOf } from './type-schema.js';
 
 /** What may befall any request at all, before a route is known or because of us. */
 const ALWAYS: readonly ErrorCode[] = [
@@ -56,8 +56,21 @@ function securityOf({ isPublic, isOperators, scope, requestHeaders }: Route): Re
   return { security: requestHeaders.includes('authorization') ? [{ metricsToken: [] }, {}] : [] };
 }
 
+function consumerInPath({ context }: Kit, name: string): object {
+  const { description, examples, ...schema } = wordOf(context, 'consumer', name);
+  return {
+    name,
+    in: 'path',
+    required: true,
+    description,
+    schema: { type: 'string', ...schema },
+    example: examples?.[0],
+  };
+}
+
 function parametersOf(kit: Kit, route: Route, handler: ts.FunctionLikeDeclaration): object[] {
   const inPath = route.pathNames.map((name) => {
+    if (namesConsumer(handler, name)) return consumerInPath(kit, name);
     const kind = idKindOf(handler, name);
     if (kind === undefined) {
       kit.context.faults.push(

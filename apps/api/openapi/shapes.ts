@@ -7,6 +7,7 @@ import type { acceptedView, itemView, markedView } from '../src/publish/accepted
 export interface PublishEvent {
   event_type: string;
   payload: unknown;
+  consumer?: string | null;
   not_before?: string | null;
   metadata?: Record<string, string> | null;
 }
@@ -72,6 +73,12 @@ export interface RequestFields {
   scopes: readonly Scope[];
   first_key: FirstKey | null;
   'CreateSecret.overlap_seconds': number | null;
+  filter: Record<string, unknown> | null;
+  uid: string;
+  consumer: string;
+  'CreateEndpoint.consumer': string | null;
+  'CreateConsumer.metadata': Record<string, string> | null;
+  'PatchConsumer.metadata': Record<string, string> | null;
   retry: RetryByPreset | RetryBySchedule | RetryByBackoff | null;
   max_age_seconds: number | null;
   timeout: AttemptTimeout | null;
@@ -84,6 +91,7 @@ export interface RequestFields {
 export interface RequestBodies {
   publishEvent: PublishEvent;
   publishBatch: PublishBatch;
+  matchEvent: PublishEvent;
 }
 
 /** A batch that was taken item by item: what became of each. */

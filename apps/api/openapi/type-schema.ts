@@ -176,7 +176,8 @@ function requestTypeOf({ requestFields }: SchemaContext, name: string, owner: st
   return requestFields.get(`${owner}.${name}`) ?? requestFields.get(name);
 }
 
-function wordOf({ words, usedWords, faults }: SchemaContext, name: string, owner: string): Word {
+/** The word of a field, with what is so of it in one schema alone; a field without one is a fault. */
+export function wordOf({ words, usedWords, faults }: SchemaContext, name: string, owner: string): Word {
   const own = `${owner}.${name}`;
   const found = [name, own].filter((key) => words[key] !== undefined);
   if (found.length === 0) {

@@ -1,3 +1,4 @@
+import { CONSUMER_WORDS } from './words/consumer-words.js';
 import { DELIVERY_WORDS } from './words/delivery-words.js';
 import { ENDPOINT_WORDS } from './words/endpoint-words.js';
 import { EVENT_WORDS } from './words/event-words.js';
@@ -16,6 +17,7 @@ export const WORDS: Words = {
   ...EVENT_WORDS,
   ...DELIVERY_WORDS,
   ...ENDPOINT_WORDS,
+  ...CONSUMER_WORDS,
   ...SECRET_WORDS,
   ...KEY_WORDS,
   ...TENANT_WORDS,

@@ -32,6 +32,11 @@ export const ENDPOINT_WORDS: Words = {
     items: { pattern: ENTRY.source, maxLength: EVENT_TYPE_CHARACTERS_MAX },
     examples: [['invoice.paid', 'order.*']],
   },
+  filter: {
+    description:
+      'What a payload must be like to be delivered: paths with values or operators, `$and`, `$or`, `$not`. Null takes all.',
+    examples: [{ 'order.total': { $gte: 100 } }],
+  },
   status: {
     examples: ['enabled'],
     description:

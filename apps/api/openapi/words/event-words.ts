@@ -43,6 +43,17 @@ export const EVENT_WORDS: Words = {
     description: 'Whether all are stored or none, or every good one. Null is `all_or_nothing`.',
     examples: ['all_or_nothing'],
   },
+  unfilterable: {
+    description: 'Endpoints with a filter were passed over: the database cannot hold the payload as JSON.',
+    examples: [false],
+  },
+  matching: count('How many endpoints would get it.', 1),
+  passed_over: count('How many are subscribed to its type, and would not get it.', 0),
+  endpoints: { description: 'Those that would get it first.' },
+  verdict: {
+    description: '`filtered`: its filter does not hold. `unfilterable`: its filter cannot be asked.',
+    examples: ['matches'],
+  },
   target_count: count('How many deliveries it was owed when it was accepted, and those added since.', 1),
   payload_bytes: count('The size of the payload.', 26),
   content_type: text('The media type of the payload.', 'application/json'),

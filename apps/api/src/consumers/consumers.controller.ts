@@ -28,6 +28,7 @@ import { FromCreation } from '../creation/creation.js';
 import type { Creation } from '../creation/creation.js';
 import { etagOf, expectationOf } from '../http/if-match.js';
 import { JsonBody } from '../http/json-body.interceptor.js';
+import { Operation } from '../http/operation.js';
 import { readPage, toPage } from '../http/page.js';
 import { settledList } from '../http/settled-list.js';
 import { checkMetadata } from '../publish/read-metadata.js';
@@ -43,6 +44,12 @@ const LIST = 'consumers';
 export class ConsumersController {
   constructor(private readonly context: ApiContext) {}
 
+  @Operation({
+    id: 'ensureConsumer',
+    summary: 'Make a consumer, or get the one of its uid',
+    description:
+      '201 when it was made, 200 when there was one; whatever else the body says changes nothing then.',
+  })
   @Post()
   @RequireScope('consumers')
   @JsonBody('object')
@@ -69,6 +76,7 @@ export class ConsumersController {
     return consumerView(consumer);
   }
 
+  @Operation({ id: 'listConsumers', summary: 'List consumers, newest first' })
   @Get()
   @RequireScope('consumers')
   async list(@CurrentKey() key: KeyHolder, @Query() query: ListConsumersDto) {
@@ -85,6 +93,7 @@ export class ConsumersController {
     });
   }
 
+  @Operation({ id: 'readConsumer', summary: 'Read a consumer' })
   @Get(':id')
   @RequireScope('consumers')
   async read(
@@ -100,6 +109,11 @@ export class ConsumersController {
     return consumerView(found);
   }
 
+  @Operation({
+    id: 'updateConsumer',
+    summary: 'Change a consumer',
+    description: 'What is left out stays as it is; the uid never changes.',
+  })
   @Patch(':id')
   @RequireScope('consumers')
   @JsonBody('object')
@@ -120,6 +134,11 @@ export class ConsumersController {
     return consumerView(changed);
   }
 
+  @Operation({
+    id: 'deleteConsumer',
+    summary: 'Delete a consumer with its endpoints',
+    description: 'What they are owed is cancelled; the uid is free.',
+  })
   @Delete(':id')
   @HttpCode(204)
   @RequireScope('consumers')

@@ -10,7 +10,8 @@ export function endpointView({ endpoint, eventTypes }: SubscribedEndpoint) {
     url: endpoint.url,
     description: endpoint.description,
     event_types: eventTypes,
-    filter: endpoint.filter,
+    // As it was given: an object of paths and operators.
+    filter: endpoint.filter as Readonly<Record<string, unknown>> | null,
     status: endpoint.status,
     disabled_reason: endpoint.disabledReason,
     ...deliveryPolicyView(endpoint),

@@ -6,6 +6,7 @@ import { findConsumer, type KeyHolder } from '#tenants';
 import { ApiContext } from '../api-context.js';
 import { CurrentKey, RequireScope } from '../auth/require-scope.js';
 import { CreatesNothing } from '../creation/creation.js';
+import { Operation } from '../http/operation.js';
 import { readSingleEvent } from '../publish/read-single-event.js';
 
 /** As many endpoints as the answer names; the counts are of all. */
@@ -16,6 +17,12 @@ const NAMED_MAX = 100;
 export class MatchController {
   constructor(private readonly context: ApiContext) {}
 
+  @Operation({
+    id: 'matchEvent',
+    summary: 'Ask which endpoints would get an event',
+    description:
+      'Stores nothing. Names at most 100 endpoints, those that get it first; the counts are of all.',
+  })
   @Post()
   @HttpCode(200)
   @CreatesNothing('it stores nothing')
