@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 
 import type { ApiClient, ApiResponse } from '../support/api-client.js';
 import { ApiStage } from '../support/api-stage.js';
-import { CREATING_ROUTES, type CreationAsk } from '../support/creating-routes.js';
+import { CREATING_ROUTES, type CreationAsk, OPERATOR_KEY } from '../support/creating-routes.js';
 import { declaredRoutes } from '../support/declared-routes.js';
 import { expectAnyProblem, expectProblem } from '../support/expect-problem.js';
 import { rowCounts, tenantRows } from '../support/row-counts.js';
@@ -15,15 +15,16 @@ import { waitFor } from '../support/wait-for.js';
 
 type Answer = ApiResponse<Record<string, unknown>>;
 
-const stage = new ApiStage();
+const ENV = { WAYBILL_OPERATOR_KEY: OPERATOR_KEY };
+const stage = new ApiStage({ env: ENV });
 let clients: ApiClient[];
 
 beforeAll(async () => {
-  clients = [stage.client, stage.clientOf(await stage.bootApi())];
+  clients = [stage.client, stage.clientOf(await stage.bootApi(ENV))];
 });
 
 const post = (ask: CreationAsk, key: string | null, client = stage.client): Promise<Answer> =>
-  client.post(ask.path, ask.body, key === null ? {} : { 'idempotency-key': key });
+  client.post(ask.path, ask.body, { ...ask.headers, ...(key !== null && { 'idempotency-key': key }) });
 
 const wasReplayed = ({ headers }: ApiResponse<unknown>): boolean =>
   headers['idempotency-replayed'] === 'true';
@@ -44,7 +45,7 @@ it('[row 10] every POST route creates once under a key, or says why it needs non
   expect(creating.toSorted()).toEqual(Object.keys(CREATING_ROUTES).toSorted());
 });
 
-describe.each(Object.entries(CREATING_ROUTES))('%s', (name, route) => {
+describe.each(Object.entries(CREATING_ROUTES))('%s', (_, route) => {
   /** Runs something and gives how many resources and keys it added. */
   async function added<Result>(work: () => Promise<Result>): Promise<[Result, number, number]> {
     const before = await rowCounts(stage.pool);
@@ -86,12 +87,12 @@ describe.each(Object.entries(CREATING_ROUTES))('%s', (name, route) => {
     const ask = await route.ask(stage);
     const key = randomUUID();
     const first = await post(ask, key);
-    const { path, body } = ask;
+    const { path, body, headers } = ask;
     const text =
       body === undefined
         ? '{ }'
         : JSON.stringify(Object.fromEntries(Object.entries(body).toReversed()), null, 3);
-    const again = await stage.client.post(path, text, { 'idempotency-key': key });
+    const again = await stage.client.post(path, text, { ...headers, 'idempotency-key': key });
     expect([again.status, wasReplayed(again), again.body['id']]).toEqual([
       route.status,
       true,
@@ -111,31 +112,6 @@ describe.each(Object.entries(CREATING_ROUTES))('%s', (name, route) => {
     expect(await tenantRows(stage.pool, stage.tenant.tenantId)).toEqual(before);
     // The other request is as good as ever.
     expect((await post(other, randomUUID())).status).toBe(route.status);
-  });
-
-  it('[row 11] refuses a key that any other route has used, and other routes refuse its keys', async () => {
-    const key = randomUUID();
-    expect((await stage.client.publish('a.b', {}, { idempotencyKey: key })).status).toBe(201);
-    expectProblem(await post(await route.ask(stage), key), 409, 'idempotency_conflict');
-    const own = randomUUID();
-    const ask = await route.ask(stage);
-    expect((await post(ask, own)).status).toBe(route.status);
-    expectProblem(
-      await stage.client.publish('a.b', {}, { idempotencyKey: own }),
-      409,
-      'idempotency_conflict',
-    );
-    const item = { event_type: 'a.b', payload: {}, idempotency_key: own };
-    expectProblem(
-      await stage.client.post('/v1/events/batch', { events: [item] }),
-      409,
-      'idempotency_conflict',
-    );
-    for (const [other, { ask: askOther }] of Object.entries(CREATING_ROUTES)) {
-      if (other === name) continue;
-      expectProblem(await post(await askOther(stage), own), 409, 'idempotency_conflict');
-    }
-    expect(wasReplayed(await post(ask, own))).toBe(true);
   });
 
   it('[row 12] answers six at once with one content by one resource, five of them flagged', async () => {
@@ -216,7 +192,7 @@ describe.each(Object.entries(CREATING_ROUTES))('%s', (name, route) => {
   it('[row 17] [H20] [F2] gives what a killed process has committed to whoever asks again', async () => {
     const ask = await route.ask(stage);
     const key = randomUUID();
-    const victim = await stage.bootApi();
+    const victim = await stage.bootApi(ENV);
     const fault = stage.proxy.on(/^commit$/i, {
       moment: 'after',
       action: { run: () => victim.kill().then(() => undefined) },
@@ -234,7 +210,7 @@ describe.each(Object.entries(CREATING_ROUTES))('%s', (name, route) => {
   it('[H20] [F2] takes the retry of a request that was killed before its commit', async () => {
     const ask = await route.ask(stage);
     const key = randomUUID();
-    const victim = await stage.bootApi();
+    const victim = await stage.bootApi(ENV);
     const fault = stage.proxy.on(/^commit$/i, {
       moment: 'before',
       action: { run: () => victim.kill().then(() => undefined) },
@@ -276,11 +252,63 @@ describe.each(Object.entries(CREATING_ROUTES))('%s', (name, route) => {
   });
 });
 
+const OF_TENANTS = Object.entries(CREATING_ROUTES).filter(([, { isOperators }]) => isOperators !== true);
+
+describe.each(OF_TENANTS)('%s', (name, route) => {
+  it('[row 11] refuses a key that any other route has used, and other routes refuse its keys', async () => {
+    const key = randomUUID();
+    expect((await stage.client.publish('a.b', {}, { idempotencyKey: key })).status).toBe(201);
+    expectProblem(await post(await route.ask(stage), key), 409, 'idempotency_conflict');
+    const own = randomUUID();
+    const ask = await route.ask(stage);
+    expect((await post(ask, own)).status).toBe(route.status);
+    expectProblem(
+      await stage.client.publish('a.b', {}, { idempotencyKey: own }),
+      409,
+      'idempotency_conflict',
+    );
+    const item = { event_type: 'a.b', payload: {}, idempotency_key: own };
+    expectProblem(
+      await stage.client.post('/v1/events/batch', { events: [item] }),
+      409,
+      'idempotency_conflict',
+    );
+    for (const [other, { ask: askOther }] of OF_TENANTS) {
+      if (other === name) continue;
+      expectProblem(await post(await askOther(stage), own), 409, 'idempotency_conflict');
+    }
+    expect(wasReplayed(await post(ask, own))).toBe(true);
+  });
+});
+
+describe('the idempotency keys of the operator', () => {
+  const { ask } = CREATING_ROUTES['POST /v1/tenants']!;
+
+  it('[row 11] are apart from those of every tenant', async () => {
+    const key = randomUUID();
+    expect((await stage.client.publish('a.b', {}, { idempotencyKey: key })).status).toBe(201);
+    const mine = await ask(stage);
+    expect([(await post(mine, key)).status, wasReplayed(await post(mine, key))]).toEqual([201, true]);
+    const again = await stage.client.publish('a.b', {}, { idempotencyKey: key });
+    expect([again.status, wasReplayed(again)]).toEqual([201, true]);
+  });
+
+  it('[row 10] show the first key of a tenant once, and make it once', async () => {
+    const { body, ...rest } = await ask(stage);
+    const mine = { ...rest, body: { ...body, first_key: {} } };
+    const key = randomUUID();
+    const before = await rowCounts(stage.pool);
+    const [first, again] = [await post(mine, key), await post(mine, key)];
+    expect([first.body['first_key'], again.body['first_key']]).toEqual([expect.any(Object), null]);
+    expect((await rowCounts(stage.pool)).api_keys).toBe(before.api_keys + 1);
+  });
+});
+
 /** Of the transactions of the apis that wait for a lock, how long the oldest has been open. */
 async function oldestWaitMs(): Promise<number> {
   const { rows } = await stage.pool.query<{ ms: number | null }>(
     `select max(extract(epoch from clock_timestamp() - xact_start))::double precision * 1000 as ms from pg_stat_activity
-     where datname = current_database() and application_name = 'waybill-api' and wait_event_type = 'Lock'`,
+     where datname = current_database() and application_name like 'waybill-api%' and wait_event_type = 'Lock'`,
   );
   return rows[0]!.ms ?? 0;
 }

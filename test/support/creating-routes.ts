@@ -8,7 +8,14 @@ import type { rowCounts } from './row-counts.js';
 export interface CreationAsk {
   readonly path: string;
   readonly body?: object;
+  /** Whose request it is, where that is not the stage's tenant. */
+  readonly headers?: Readonly<Record<string, string>>;
 }
+
+/** The key of the operator, with which the apis of such a stage boot. */
+export const OPERATOR_KEY = 'operator-key-of-the-tests-0123456789';
+
+const AS_OPERATOR = { authorization: `Bearer ${OPERATOR_KEY}` };
 
 /** A route that creates, as the tests of rows 10 to 14 use it. */
 export interface CreatingRoute {
@@ -21,6 +28,8 @@ export interface CreatingRoute {
   refused(stage: ApiStage): Promise<CreationAsk & { readonly mend: () => Promise<unknown> }>;
   /** Fields of the answer that are shown once. */
   readonly secrets: readonly string[];
+  /** Its idempotency keys are the operator's, and no tenant's. */
+  readonly isOperators?: true;
 }
 
 /** Every route that takes an Idempotency-Key, by its name: a new one gets its entry here. */
@@ -69,6 +78,50 @@ export const CREATING_ROUTES: Readonly<Record<string, CreatingRoute>> = {
     },
     secrets: [],
   },
+  'POST /v1/endpoints/:id/secrets': {
+    status: 201,
+    table: 'endpoint_secrets',
+    ask: async (stage) => ({ path: await secretsPath(stage), body: { overlap_seconds: 60 } }),
+    async refused(stage) {
+      const body = { overlap_seconds: -1 };
+      const mend = () => Promise.resolve((body.overlap_seconds = 60));
+      return { path: await secretsPath(stage), body, mend };
+    },
+    secrets: ['secret'],
+  },
+  'POST /v1/keys': {
+    status: 201,
+    table: 'api_keys',
+    ask: async () => ({ path: '/v1/keys', body: { name: `key ${(made += 1)}`, scopes: ['events:read'] } }),
+    refused: async () => {
+      const body = { name: `key ${(made += 1)}`, scopes: ['none'] };
+      return { path: '/v1/keys', body, mend: () => Promise.resolve((body.scopes = ['keys'])) };
+    },
+    secrets: ['key'],
+  },
+  'POST /v1/keys/:id/rotate': {
+    status: 201,
+    table: 'api_keys',
+    ask: async (stage) => ({ path: await rotationPath(stage) }),
+    async refused(stage) {
+      const body = { overlap_seconds: -1 };
+      const mend = () => Promise.resolve((body.overlap_seconds = 60));
+      return { path: await rotationPath(stage), body, mend };
+    },
+    secrets: ['key'],
+  },
+  'POST /v1/tenants': {
+    status: 201,
+    table: 'tenants',
+    ask: async () => ({ path: '/v1/tenants', body: { name: `tenant ${(made += 1)}` }, headers: AS_OPERATOR }),
+    refused: async () => {
+      const body = { name: '' };
+      const mend = () => Promise.resolve((body.name = 'named'));
+      return { path: '/v1/tenants', body, headers: AS_OPERATOR, mend };
+    },
+    secrets: [],
+    isOperators: true,
+  },
 };
 
 let made = 0;
@@ -76,6 +129,16 @@ let made = 0;
 /** An endpoint that gets no event, unlike every other. */
 function quietEndpoint(stage: ApiStage): object {
   return { url: `${stage.receiver.url}/quiet/${(made += 1)}`, event_types: ['never.sent'] };
+}
+
+async function secretsPath(stage: ApiStage): Promise<string> {
+  return `/v1/endpoints/${(await stage.addEndpoint(quietEndpoint(stage))).id}/secrets`;
+}
+
+/** The rotation of a key that is there for nothing else. */
+async function rotationPath({ client }: ApiStage): Promise<string> {
+  const body = { name: `key ${(made += 1)}`, scopes: ['events:read'] };
+  return `/v1/keys/${(await client.post<{ id: string }>('/v1/keys', body)).body.id}/rotate`;
 }
 
 /** An event with one delivery that waits: no dispatcher runs on such a stage. */
