@@ -52,6 +52,10 @@ async function existing(id: string): Promise<Record<string, string>> {
     const body = { name: 'to change', scopes: ['events:read'] };
     return { id: String((await call(stage.client, 'createKey', { body })).body['id']) };
   }
+  // The example of an event that is matched is for a consumer.
+  if (['updateConsumer', 'matchEvent'].includes(id)) {
+    return { id: String((await call(stage.client, 'ensureConsumer', { body: { uid: 'acme' } })).body['id']) };
+  }
   if (id === 'renameTenant') {
     return { id: String((await call(operator, 'createTenant', { body: { name: 'to change' } })).body['id']) };
   }
@@ -139,7 +143,8 @@ describe('every operation with a key', () => {
 
   it.each(named(withIds))('%s knows an id that is none from one of nobody', async (id, operation) => {
     const names = operation.parameters.filter((each) => each.in === 'path').map(({ name }) => name);
-    const path = Object.fromEntries(names.map((name) => [name, 'x']));
+    // What begins as the id of a consumer is no uid.
+    const path = Object.fromEntries(names.map((name) => [name, 'con_x']));
     const body = operation.body?.example as object | undefined;
     const client = holderOf(operation);
     expect((await call(client, id, { path, ...(body && { body }) })).status).toBe(400);
@@ -173,7 +178,7 @@ describe('every operation with a key', () => {
           expect([name, good.status]).toEqual([name, 200]);
         }
         const bad = await call(client, id, { path, query: `?${name}=%00` });
-        expect([name, bad.status]).toEqual([name, isId(schema) ? 400 : 422]);
+        expect([name, bad.status]).toEqual([name, isId(schema) || CONSUMERS.includes(name) ? 400 : 422]);
       }
       for (const limit of ['0', '101', '1.5', '-1', 'x'])
         expect((await call(client, id, { path, query: `?limit=${limit}` })).body['code']).toBe(
@@ -183,6 +188,9 @@ describe('every operation with a key', () => {
     },
   );
 });
+
+/** Parameters that name a consumer: what is no uid is told from what is refused, too. */
+const CONSUMERS = ['consumer', 'uid'];
 
 /** Whether a schema is that of an id: what is none is told from what is refused. */
 function isId({ pattern }: DocumentSchema): boolean {
@@ -308,6 +316,35 @@ describe('every operation', () => {
     expect((await call(client, 'rotateKey', { path })).status).toBe(409);
     expect((await call(client, 'listKeys')).status).toBe(200);
     expect((await call(client, 'revokeKey', { path })).status).toBe(204);
+  });
+
+  it('answers so to whoever keeps consumers, and asks who would get an event', async () => {
+    const { client } = stage;
+    const body = { uid: 'acme', name: 'Acme', metadata: { plan: 'gold' } };
+    expect((await call(client, 'ensureConsumer', { body })).status).toBe(201);
+    const again = await call(client, 'ensureConsumer', { body });
+    expect(again.status).toBe(200);
+    const consumerId = String(again.body['id']);
+    expect((await call(client, 'listConsumers', { query: '?uid=acme' })).status).toBe(200);
+    const filter = { 'order.total': { $gte: 100 } };
+    const wanted = { url: stage.receiver.url, event_types: ['matched'], consumer: 'acme', filter };
+    const endpoint = await call(client, 'createEndpoint', { body: wanted });
+    expect(endpoint.body).toMatchObject({ consumer_id: consumerId, filter });
+    const event = { event_type: 'matched', payload: { order: { total: 99 } }, consumer: consumerId };
+    const matched = await call(client, 'matchEvent', { body: event });
+    expect(matched.body).toEqual({
+      matching: 0,
+      passed_over: 1,
+      endpoints: [{ endpoint_id: endpoint.body['id'], verdict: 'filtered' }],
+    });
+    expect((await call(client, 'publishEvent', { body: event })).status).toBe(201);
+    for (const id of ['acme', consumerId]) {
+      expect((await call(client, 'readConsumer', { path: { id } })).status).toBe(200);
+      const change = { path: { id }, body: { name: id }, headers: { 'if-match': '"1"' } };
+      expect((await call(client, 'updateConsumer', change)).status).toBe(id === 'acme' ? 200 : 412);
+    }
+    expect((await call(client, 'deleteConsumer', { path: { id: 'acme' } })).status).toBe(204);
+    expect((await call(client, 'publishEvent', { body: event })).status).toBe(404);
   });
 
   it('answers so to the operator', async () => {

@@ -26,6 +26,15 @@ values ($1, 'waybill.endpoint.disabled', $2, $2, now())
 on conflict do nothing
 `;
 
+/** What no function of ours that the test calls makes. */
+const PLANT_CATALOGUE = `
+with consumer as (
+  insert into waybill.consumers (tenant_id, id, uid) values ($1, gen_random_uuid(), 'of the tenant')
+)
+insert into waybill.tenant_data_keys (tenant_id, version, wrapped_key, kek_version)
+values ($1, 1, decode(repeat('00', 65), 'hex'), 1)
+`;
+
 const TENANT_TABLES = `
 select c.relname::text as name
 from pg_class c
@@ -48,6 +57,7 @@ async function plantTenant(): Promise<{ tenantId: string; endpoints: EndpointRef
   const endpoints = await plantTenants(pool, [tenantId]);
   await exerciseOutbox(pool, pool, endpoints);
   await createApiKey(pool, tenantId, { name: 'of the tenant', scopes: ['admin'] });
+  await pool.query(PLANT_CATALOGUE, [tenantId]);
   return { tenantId, endpoints };
 }
 

@@ -48,6 +48,20 @@ export const CREATING_ROUTES: Readonly<Record<string, CreatingRoute>> = {
     },
     secrets: ['secret'],
   },
+  'POST /v1/consumers': {
+    status: 201,
+    table: 'consumers',
+    ask: () => Promise.resolve({ path: '/v1/consumers', body: { uid: `made ${(made += 1)}` } }),
+    refused: () => {
+      const body = { uid: `made ${(made += 1)}`, name: 'x'.repeat(201) };
+      return Promise.resolve({
+        path: '/v1/consumers',
+        body,
+        mend: () => Promise.resolve((body.name = 'short')),
+      });
+    },
+    secrets: [],
+  },
   'POST /v1/deliveries/:id/replay': {
     status: 202,
     table: 'replays',

@@ -24,16 +24,28 @@ export async function rowCounts(pool: Pool): Promise<Record<(typeof TABLES)[numb
   return rows[0];
 }
 
-/** All rows of a tenant as text, by table: the same before and after what must not touch that tenant. */
+const OWNED_TABLES = `
+select c.relname::text as name, a.attname::text as owner
+from pg_class c
+join pg_attribute a on a.attrelid = c.oid
+  and a.attname = case c.relname when 'tenants' then 'id' else 'tenant_id' end
+where c.relnamespace = 'waybill'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+order by 1
+`;
+
+/**
+ * All rows of a tenant as text, by table: the same before and after what must not touch that tenant. The tables are read
+ * off the catalogue, so that no new one is forgotten.
+ */
 export async function tenantRows(pool: Pool, tenantId: string): Promise<Record<string, string[]>> {
   const found: Record<string, string[]> = {};
-  for (const table of TABLES) {
-    const column = table === 'tenants' ? 'id' : 'tenant_id';
+  const { rows: tables } = await pool.query<{ name: string; owner: string }>(OWNED_TABLES);
+  for (const { name, owner } of tables) {
     const { rows } = await pool.query<{ row: string }>(
-      `select t::text as row from waybill.${table} t where ${column} = $1 order by 1`,
+      `select t::text as row from waybill.${name} t where ${owner} = $1 order by 1`,
       [tenantId],
     );
-    found[table] = rows.map(({ row }) => row);
+    found[name] = rows.map(({ row }) => row);
   }
   return found;
 }

@@ -39,6 +39,18 @@ export const WRITING_ROUTES: Readonly<Record<string, WritingRoute>> = {
       mode: 'all_or_nothing',
     }),
   },
+  'POST /v1/events/match': {
+    path: () => '/v1/events/match',
+    body: () => ({ event_type: 'a.b', payload: 1, metadata: { a: 'b' } }),
+  },
+  'POST /v1/consumers': {
+    path: () => '/v1/consumers',
+    body: () => ({ uid: 'written', name: 'text', metadata: { a: 'b' } }),
+  },
+  'PATCH /v1/consumers/:id': {
+    path: () => '/v1/consumers/kept',
+    body: () => ({ name: 'text', metadata: { a: 'b' } }),
+  },
   'POST /v1/endpoints': {
     path: () => '/v1/endpoints',
     body: (scene) => ({ ...endpointBody(scene), secret: `whsec_${Buffer.alloc(32).toString('base64')}` }),

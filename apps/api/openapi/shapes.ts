@@ -1,4 +1,5 @@
 import type { Scope } from '#tenants';
+import type { consumerView } from '../src/consumers/consumer-view.js';
 import type { deliveryView } from '../src/deliveries/delivery-view.js';
 import type { eventView } from '../src/events/event-view.js';
 import type { acceptedView, itemView, markedView } from '../src/publish/accepted-view.js';
@@ -124,6 +125,7 @@ export interface HealthIndicator {
 export interface Answers {
   publishEvent: { 201: ReturnType<typeof acceptedView> };
   publishBatch: { 200: BatchResults; 201: StoredBatch };
+  ensureConsumer: { 200: ReturnType<typeof consumerView>; 201: ReturnType<typeof consumerView> };
   readEvent: {
     200: ReturnType<typeof eventView> & {
       content_type: string;

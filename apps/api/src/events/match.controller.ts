@@ -25,7 +25,7 @@ export class MatchController {
   })
   @Post()
   @HttpCode(200)
-  @CreatesNothing('it stores nothing')
+  @CreatesNothing('it only asks, and stores nothing')
   @RequireScope('endpoints:read')
   async match(@CurrentKey() key: KeyHolder, @Req() request: Request) {
     const event = await readSingleEvent(request, this.context.config);
