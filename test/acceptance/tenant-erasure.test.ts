@@ -20,6 +20,11 @@ with circuit as (
 ),
 rate as (
   insert into waybill.rate_tokens (tenant_id, endpoint_id, tokens, refilled_at) values ($1, $2, 1, now()) on conflict do nothing
+),
+data_key as (
+  insert into waybill.tenant_data_keys (tenant_id, version, wrapped_key, kek_version)
+  values ($1, 1, decode(repeat('00', 65), 'hex'), 1)
+  on conflict do nothing
 )
 insert into waybill.announcements (tenant_id, event_type, subject_id, endpoint_id, created_at)
 values ($1, 'waybill.endpoint.disabled', $2, $2, now())
