@@ -1,6 +1,7 @@
 export { AppError, type AppErrorOptions, type ErrorDetail } from './app-error.js';
 export { isDatabaseUrl, readConfig, RECORD_MARGIN_MS, type Config } from './config.js';
 export {
+  CONSUMER_UID,
   readConsumerReference,
   readConsumerUid,
   UID_CHARACTERS_MAX,

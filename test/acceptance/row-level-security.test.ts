@@ -16,7 +16,10 @@ const WITHOUT_TENANT = {
   replicas: 'heartbeats of dispatchers',
   schema_revision: 'two numbers',
 };
-/** Functions that run as their owner: one reads no row, the other touches tombstones only and is the dispatcher's. */
+/**
+ * Functions that run as their owner: one reads no row and takes nothing that names one, the other only takes away what a
+ * deleted tenant has.
+ */
 const AS_OWNER = ['waybill.create_day_partitions(date,integer)', 'waybill.purge_tenant(uuid,integer)'];
 const APP_CONDITION = `= (NULLIF(current_setting('waybill.tenant'::text, true), ''::text))::uuid)`;
 const INSUFFICIENT_PRIVILEGE = '42501';
@@ -130,7 +133,7 @@ describe('the catalogue', () => {
     expect(functions).toEqual([]);
   });
 
-  it('runs no function as its owner but those that it names, and no view as its owner', async () => {
+  it('runs no function as its owner but those that are named above, and no view as its owner', async () => {
     expect(
       await column(
         `select p.oid::regprocedure::text as value from pg_proc p where p.pronamespace = 'waybill'::regnamespace and p.prosecdef order by 1`,

@@ -20,19 +20,19 @@ with circuit as (
 ),
 rate as (
   insert into waybill.rate_tokens (tenant_id, endpoint_id, tokens, refilled_at) values ($1, $2, 1, now()) on conflict do nothing
+),
+data_key as (
+  insert into waybill.tenant_data_keys (tenant_id, version, wrapped_key, kek_version)
+  values ($1, 1, decode(repeat('00', 65), 'hex'), 1)
+  on conflict do nothing
 )
 insert into waybill.announcements (tenant_id, event_type, subject_id, endpoint_id, created_at)
 values ($1, 'waybill.endpoint.disabled', $2, $2, now())
 on conflict do nothing
 `;
 
-/** What no function of ours that the test calls makes. */
-const PLANT_CATALOGUE = `
-with consumer as (
-  insert into waybill.consumers (tenant_id, id, uid) values ($1, gen_random_uuid(), 'of the tenant')
-)
-insert into waybill.tenant_data_keys (tenant_id, version, wrapped_key, kek_version)
-values ($1, 1, decode(repeat('00', 65), 'hex'), 1)
+const PLANT_CONSUMER = `
+insert into waybill.consumers (tenant_id, id, uid) values ($1, gen_random_uuid(), 'of the tenant')
 `;
 
 const TENANT_TABLES = `
@@ -57,7 +57,7 @@ async function plantTenant(): Promise<{ tenantId: string; endpoints: EndpointRef
   const endpoints = await plantTenants(pool, [tenantId]);
   await exerciseOutbox(pool, pool, endpoints);
   await createApiKey(pool, tenantId, { name: 'of the tenant', scopes: ['admin'] });
-  await pool.query(PLANT_CATALOGUE, [tenantId]);
+  await pool.query(PLANT_CONSUMER, [tenantId]);
   return { tenantId, endpoints };
 }
 

@@ -15,14 +15,27 @@ import { withEachText, WRITING_ROUTES, type WritingScene } from '../support/writ
 const ANSWER_MS = 2_000;
 const MIB = 1_048_576;
 
-const stage = new ApiStage();
+const OPERATOR_KEY = 'operator-key-of-the-tests-0123456789';
+const stage = new ApiStage({ env: { WAYBILL_OPERATOR_KEY: OPERATOR_KEY } });
 let scene: WritingScene;
 
 beforeAll(async () => {
   const endpoint = await stage.addEndpoint({ event_types: ['a.b'] });
   const quiet = await stage.addEndpoint({ event_types: ['never.sent'] });
   const { body } = await stage.client.publish<{ id: string; deliveries: { id: string }[] }>('a.b', {});
-  scene = { stage, endpoint, quiet, eventId: body.id, deliveryId: body.deliveries[0]!.id };
+  const input = { name: 'known', scopes: ['events:read'] };
+  const key = await stage.client.post<{ id: string }>('/v1/keys', input);
+  const operator = stage.clientOf(stage.api, OPERATOR_KEY);
+  const tenant = await operator.post<{ id: string }>('/v1/tenants', { name: 'known' });
+  scene = {
+    stage,
+    endpoint,
+    quiet,
+    eventId: body.id,
+    deliveryId: body.deliveries[0]!.id,
+    keyId: key.body.id,
+    otherTenantId: tenant.body.id,
+  };
 });
 
 it('[H19] tries every route that takes a body', () => {
@@ -74,7 +87,7 @@ describe.each(Object.entries(WRITING_ROUTES))('[H19] %s', (name, route) => {
     const head = [
       `${method} ${route.path(scene)} HTTP/1.1`,
       'host: api',
-      `authorization: Bearer ${stage.tenant.key}`,
+      `authorization: Bearer ${route.isOperators === true ? OPERATOR_KEY : stage.tenant.key}`,
       'content-type: application/json',
       'connection: close',
       ...(announced ? [] : [`content-length: ${bytes.length}`]),

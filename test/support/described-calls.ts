@@ -55,8 +55,6 @@ export function targetOf(id: string, given: Readonly<Record<string, string>> = {
 
 /** An id that fits the schema's pattern and is nobody's. */
 function idOfNobody({ pattern }: DocumentSchema): string {
-  // A consumer goes by its uid as well, so that a pattern would be one of any text.
-  if (pattern === undefined) return `con_${'0'.repeat(32)}`;
   const prefix = /^\^([a-z]+_)\[/.exec(String(pattern))?.[1];
   if (prefix === undefined) throw new Error(`no id looks like ${String(pattern)}`);
   return `${prefix}${'0'.repeat(32)}`;

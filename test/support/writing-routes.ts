@@ -7,13 +7,18 @@ export interface WritingScene {
   readonly quiet: CreatedEndpoint;
   readonly eventId: string;
   readonly deliveryId: string;
+  readonly keyId: string;
+  /** A tenant of the operator's, other than the stage's. */
+  readonly otherTenantId: string;
 }
 
 /** A route that takes a body, as hostile ones are tried on it. */
 export interface WritingRoute {
   path(scene: WritingScene): string;
-  /** A good body, with every field that holds text; null for a route that takes none. */
+  /** A good body, with every field that holds text; null where there is no such field. */
   body(scene: WritingScene): object | null;
+  /** Takes the operator's key. */
+  readonly isOperators?: true;
 }
 
 const url = ({ stage }: WritingScene): string => `${stage.receiver.url}/written`;
@@ -72,7 +77,37 @@ export const WRITING_ROUTES: Readonly<Record<string, WritingRoute>> = {
     path: ({ deliveryId }) => `/v1/deliveries/${deliveryId}/replay`,
     body: () => null,
   },
+  'POST /v1/endpoints/:id/secrets': {
+    path: ({ endpoint }) => `/v1/endpoints/${endpoint.id}/secrets`,
+    body: () => ({ secret: `whsec_${Buffer.alloc(32).toString('base64')}` }),
+  },
+  'POST /v1/keys': {
+    path: () => '/v1/keys',
+    body: () => ({ name: 'text', scopes: ['events:read'], expires_at: '2099-01-01T00:00:00Z' }),
+  },
+  'PATCH /v1/keys/:id': { path: ({ keyId }) => `/v1/keys/${keyId}`, body: () => ({ name: 'text' }) },
+  'POST /v1/keys/:id/rotate': { path: ({ keyId }) => `/v1/keys/${keyId}/rotate`, body: () => null },
+  'POST /v1/tenants': {
+    path: () => '/v1/tenants',
+    body: () => ({ name: 'text', first_key: { name: 'text', scopes: ['admin'] } }),
+    isOperators: true,
+  },
+  'PATCH /v1/tenants/:id': { path: tenantPath, body: () => ({ name: 'text' }), isOperators: true },
+  'POST /v1/tenants/:id/suspend': {
+    path: (scene) => `${tenantPath(scene)}/suspend`,
+    body: () => null,
+    isOperators: true,
+  },
+  'POST /v1/tenants/:id/resume': {
+    path: (scene) => `${tenantPath(scene)}/resume`,
+    body: () => null,
+    isOperators: true,
+  },
 };
+
+function tenantPath({ otherTenantId }: WritingScene): string {
+  return `/v1/tenants/${otherTenantId}`;
+}
 
 function endpointBody(scene: WritingScene): object {
   return {
