@@ -27,7 +27,9 @@ beforeAll(async () => {
   const key = await stage.client.post<{ id: string }>('/v1/keys', input);
   const operator = stage.clientOf(stage.api, OPERATOR_KEY);
   const tenant = await operator.post<{ id: string }>('/v1/tenants', { name: 'known' });
+  const consumer = await stage.client.post<{ id: string }>('/v1/consumers', { uid: 'kept' });
   scene = {
+    consumerId: consumer.body.id,
     stage,
     endpoint,
     quiet,

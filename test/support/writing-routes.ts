@@ -8,6 +8,7 @@ export interface WritingScene {
   readonly eventId: string;
   readonly deliveryId: string;
   readonly keyId: string;
+  readonly consumerId: string;
   /** A tenant of the operator's, other than the stage's. */
   readonly otherTenantId: string;
 }
@@ -53,7 +54,7 @@ export const WRITING_ROUTES: Readonly<Record<string, WritingRoute>> = {
     body: () => ({ uid: 'written', name: 'text', metadata: { a: 'b' } }),
   },
   'PATCH /v1/consumers/:id': {
-    path: () => '/v1/consumers/kept',
+    path: ({ consumerId }) => `/v1/consumers/${consumerId}`,
     body: () => ({ name: 'text', metadata: { a: 'b' } }),
   },
   'POST /v1/endpoints': {
