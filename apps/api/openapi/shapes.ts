@@ -76,7 +76,9 @@ export interface RequestFields {
   'CreateSecret.overlap_seconds': number | null;
   filter: Record<string, unknown> | null;
   uid: string;
-  consumer: string;
+  'ListEvents.consumer': string;
+  'ListEndpoints.consumer': string;
+  'ListDeliveries.consumer': string;
   'CreateEndpoint.consumer': string | null;
   'CreateConsumer.metadata': Record<string, string> | null;
   'PatchConsumer.metadata': Record<string, string> | null;
