@@ -23,7 +23,7 @@ export function render(model: Model): string {
       return model.text;
     case 'array':
       return `[${model.items.map(render).join(', ')}]`;
-    case 'object':
+    default:
       return `{${model.entries.map(([name, value]) => `${JSON.stringify(name)}: ${render(value)}`).join(', ')}}`;
   }
 }
