@@ -121,6 +121,8 @@ export class UpkeepService implements OnApplicationBootstrap {
     try {
       await run();
     } catch (error) {
+      // Cut short by our own stop, which has closed the pool: whoever lives does it again.
+      if (this.engine.stopping) return;
       this.engine.logger.warn({ event: 'upkeep.failed', task, err: error });
     } finally {
       this.#running.delete(task);
