@@ -26,7 +26,9 @@ export function readFields(
   const details = unknown
     .slice(0, 20)
     .map((name) => ({ field: `${field}.${name.slice(0, 100)}`, reason: 'unknown' as const }));
-  throw new AppError('unknown_field', undefined, { details });
+  throw new AppError('unknown_field', `Not known here: ${details.map((each) => each.field).join(', ')}.`, {
+    details,
+  });
 }
 
 /** A number of a body within its bounds; throws `validation_failed` for anything else. */

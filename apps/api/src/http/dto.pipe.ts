@@ -34,7 +34,8 @@ export function unknownField(names: readonly string[]): AppError {
   const details = names
     .slice(0, DETAILS_MAX)
     .map((name) => ({ field: name.slice(0, 100), reason: 'unknown' as const }));
-  return new AppError('unknown_field', undefined, { details });
+  const shown = details.map(({ field }) => field).join(', ');
+  return new AppError('unknown_field', `Not known here: ${shown}.`, { details });
 }
 
 function toAppError(errors: ValidationError[], dto: object): AppError {
