@@ -324,6 +324,7 @@ create table waybill.endpoints (
 );
 CREATE INDEX endpoints_by_consumer ON waybill.endpoints USING btree (tenant_id, consumer_id, id) WHERE (consumer_id IS NOT NULL);
 CREATE INDEX endpoints_deleted ON waybill.endpoints USING btree (tenant_id, id) WHERE (deleted_at IS NOT NULL);
+CREATE INDEX endpoints_filtered ON waybill.endpoints USING btree (tenant_id) WHERE (filter_path IS NOT NULL);
 alter table waybill.endpoints enable row level security, force row level security;
 create policy every_tenant on waybill.endpoints for all to waybill_dispatcher, waybill_intake, waybill_operator, waybill_owner
   using true

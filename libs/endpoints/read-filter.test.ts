@@ -51,6 +51,11 @@ describe('readFilter', () => {
     ['a start that is no text', { a: { $startsWith: 1 } }, 'filter.a.$startsWith'],
     ['no values', { a: { $in: [] } }, 'filter.a.$in'],
     ['too many values', { a: { $nin: Array.from({ length: 101 }, String) } }, 'filter.a.$nin'],
+    [
+      'too many values in two lists',
+      { a: { $in: Array.from({ length: 60 }, String), $nin: Array.from({ length: 41 }, String) } },
+      'filter.a.$nin',
+    ],
     ['a value that is none', { a: { $in: [1, {}] } }, 'filter.a.$in[1]'],
     ['an existence that is no boolean', { a: { $exists: 1 } }, 'filter.a.$exists'],
     ['an empty path', { '': 1 }, 'filter.'],

@@ -15,8 +15,9 @@ export interface CompiledFilter {
 export const FILTER_LIMITS = {
   /** Filters inside filters: `$and`, `$or`, `$not`. */
   depthMax: 8,
-  /** Comparisons in all of it. */
+  /** Comparisons in all of it, and existences. */
   conditionsMax: 50,
+  /** Values in all its lists: each is a comparison too. */
   valuesMax: 100,
   segmentsMax: 16,
   textMax: 256,
@@ -39,6 +40,7 @@ const OPERATORS = [...Object.keys(COMPARISONS), '$ne', '$in', '$nin', '$exists']
 /** What is left of the limits while a filter is read. */
 interface Reading {
   conditions: number;
+  values: number;
 }
 
 /**
@@ -48,7 +50,7 @@ interface Reading {
  */
 export function readFilter(value: unknown): CompiledFilter | null {
   if (value === null) return null;
-  const path = compileFilter(value, 'filter', 1, { conditions: 0 });
+  const path = compileFilter(value, 'filter', 1, { conditions: 0, values: 0 });
   return { filter: value as Filter, path };
 }
 
@@ -118,6 +120,9 @@ function compileOperator(
   if (!Array.isArray(operand) || operand.length === 0 || operand.length > valuesMax)
     throw refuseField(field, `must be a list of 1 to ${valuesMax} values`);
   count(reading, field);
+  reading.values += operand.length;
+  if (reading.values > valuesMax)
+    throw refuseField(field, `has too many values: the lists of a filter have at most ${valuesMax} in all`);
   const any = operand.map((value: unknown, index) => `@ == ${literalOf(value, `${field}[${index}]`)}`);
   const among = `exists(${accessor} ? (${either(any)}))`;
   return operator === '$in' ? among : `!(${among})`;

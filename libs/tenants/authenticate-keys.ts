@@ -8,10 +8,13 @@ export interface KeyHolder {
   readonly tenantId: string;
   readonly keyId: string;
   readonly scopes: readonly Scope[];
+  /** Whether an endpoint of the tenant has a filter: what its events cost then is the tenant's to decide. */
+  readonly hasFilters: boolean;
 }
 
 const READ_KEYS = `
-select k.id, k.tenant_id, k.secret_digest, k.scopes, t.suspended_at is not null as suspended
+select k.id, k.tenant_id, k.secret_digest, k.scopes, t.suspended_at is not null as suspended,
+  exists (select from waybill.endpoints p where p.tenant_id = k.tenant_id and p.filter_path is not null) as has_filters
 from waybill.api_keys k
 join waybill.tenants t on t.id = k.tenant_id
 where k.id = any($1)
@@ -26,6 +29,7 @@ interface KeyRow {
   secret_digest: Buffer;
   scopes: Scope[];
   suspended: boolean;
+  has_filters: boolean;
 }
 
 // Compared with when there is no such key, so that an unknown id takes the same steps as a wrong secret.
@@ -72,5 +76,5 @@ function judge(
   const same = timingSafeEqual(row?.secret_digest ?? NO_DIGEST, digestKeyText(keyText));
   if (row === undefined || !same) return new AppError('invalid_api_key');
   if (row.suspended) return new AppError('tenant_suspended');
-  return { tenantId: row.tenant_id, keyId, scopes: row.scopes };
+  return { tenantId: row.tenant_id, keyId, scopes: row.scopes, hasFilters: row.has_filters };
 }

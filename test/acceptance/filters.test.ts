@@ -6,6 +6,7 @@ import { expectProblem } from '../support/expect-problem.js';
 import { filterHolds, type Model, render } from '../support/filter-oracle.js';
 import { type SeededRandom, seededRandom } from '../support/seeded-random.js';
 import { SIZES } from '../support/sizes.js';
+import { createTenantWithKey } from '../support/tenant.js';
 
 const stage = new ApiStage();
 
@@ -256,4 +257,25 @@ it('the match route stores nothing and refuses what publishing refuses', async (
   expectProblem(await ask('{"event_type":"a","payload":1,"x":1}'), 422, 'unknown_field');
   expectProblem(await ask('{'), 400, 'invalid_json');
   expect((await stage.pool.query('select count(*) from waybill.events')).rows).toEqual(before.rows);
+});
+
+it('the events of a tenant with filters share no statement with those of others', async () => {
+  const other = await createTenantWithKey(stage.database.url);
+  const stranger = stage.clientOf(stage.api, other.key);
+  // Never true, and every item of the payload is compared with all of its values.
+  const values = Array.from({ length: 100 }, (_, n) => `never ${n}`);
+  await stage.addEndpoint({ event_types: ['heavy.event'], filter: { items: { $in: values } } });
+  const heavy = JSON.stringify({ items: Array.from({ length: 5_000 }, (_, n) => `item ${n}`) });
+  const answers = await Promise.all([
+    stage.client.publish('heavy.event', heavy),
+    stage.client.publish('heavy.event', heavy, { idempotencyKey: 'heavy' }),
+    stranger.publish('light.event', '{}'),
+  ]);
+  expect(answers.map(({ status }) => status)).toEqual([201, 201, 201]);
+  const { rows } = await stage.pool.query<{ lane: string }>(
+    `select distinct application_name as lane from pg_stat_activity
+     where datname = current_database() and query like '%with clock as materialized%'
+       and application_name like 'waybill-api-%' order by 1`,
+  );
+  expect(rows.map(({ lane }) => lane)).toEqual(['waybill-api-accept', 'waybill-api-filtered']);
 });

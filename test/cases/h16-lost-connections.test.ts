@@ -11,6 +11,7 @@ const POOL_SIZES = {
   'waybill-api': 12,
   'waybill-api-accept': 10,
   'waybill-api-auth': 2,
+  'waybill-api-filtered': 6,
   'waybill-api-keyed': 4,
   'waybill-api-platform': 4,
   'waybill-dispatcher': 5,

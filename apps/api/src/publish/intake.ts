@@ -12,7 +12,7 @@ import {
 } from '#runtime';
 import type { KeyHolder } from '#tenants';
 import { createAuthenticate, type Authenticate } from '../auth/authenticate.js';
-import { createGroupAccept, type Accept } from './group-accept.js';
+import { ACCEPT_LIMITS, createGroupAccept, type Accept } from './group-accept.js';
 import { Turns } from './turns.js';
 
 /**
@@ -24,6 +24,13 @@ const KEYED_CONNECTIONS = 4;
 /** A batch is one statement however far it fans out: 1,000 events to 300 endpoints each took over 10 s. */
 const BATCH_TIMEOUT_MS = 120_000;
 const BATCH_CONNECTIONS = 4;
+/**
+ * Filters are the tenant's own: with 50 comparisons, a payload of 100,000 items and many endpoints a statement takes as
+ * long as it is let. So tenants that have any share none with others, and wait in a pool of their own.
+ */
+const FILTERED_CONNECTIONS = 6;
+const FILTERED_TIMEOUT_MS = 5_000;
+const FILTERED_TENANTS_KEPT = 10_000;
 /** As many as look-ups are under way at once. */
 const AUTH_CONNECTIONS = 2;
 const LOCK_WAIT_MS = 2_000;
@@ -31,6 +38,8 @@ const STATEMENT_TIMEOUT_MS = 10_000;
 /** How long a keyed request waits, in turns of the lane's lock timeout, for another one with its key to commit. */
 const KEY_WAIT_MS = 2_000;
 const LOCK_NOT_AVAILABLE = '55P03';
+/** One statement of a tenant at a time, so that it cannot take the lane from the others. */
+const FILTERED_LIMITS = { ...ACCEPT_LIMITS, flightsMax: 1 };
 
 /**
  * The only way to the role that works for many tenants at once: whose key a request brings, and storing its events. No
@@ -45,6 +54,8 @@ export class Intake {
   readonly #acceptPool: Database;
   readonly #keyedPool: Database;
   readonly #batchPool: Database;
+  readonly #filteredPool: Database;
+  readonly #filtered = new Map<string, Accept>();
   readonly #options: { readonly maxAgeMs: number };
   readonly #turns = new Turns();
 
@@ -65,6 +76,10 @@ export class Intake {
     this.#acceptPool = open('accept', { max: 10, lockTimeoutMs: LOCK_WAIT_MS });
     this.#keyedPool = open('keyed', { max: KEYED_CONNECTIONS });
     this.#batchPool = open('batch', { max: BATCH_CONNECTIONS, statementTimeoutMs: BATCH_TIMEOUT_MS });
+    this.#filteredPool = open('filtered', {
+      max: FILTERED_CONNECTIONS,
+      statementTimeoutMs: FILTERED_TIMEOUT_MS,
+    });
     this.#options = { maxAgeMs: config.maxAgeMs };
     this.#authenticate = createAuthenticate(this.#authPool, config.keyEnv);
     this.#noteUse = noteUse;
@@ -78,11 +93,26 @@ export class Intake {
     return holder;
   }
 
+  /** Stores an event without an idempotency key of a tenant that has filters: together with its own events only. */
+  acceptFiltered(input: EventInput): Promise<AcceptResult> {
+    let accept = this.#filtered.get(input.tenantId);
+    if (accept === undefined) {
+      accept = createGroupAccept(
+        (inputs) => acceptEvents(this.#filteredPool, inputs, this.#options),
+        FILTERED_LIMITS,
+      );
+      if (this.#filtered.size >= FILTERED_TENANTS_KEPT) this.#filtered.clear();
+      this.#filtered.set(input.tenantId, accept);
+    }
+    return accept(input);
+  }
+
   /** Stores an event under its idempotency key: of the requests under one key only one at a time in this process. */
-  async acceptKeyed(input: EventInput): Promise<AcceptResult> {
+  async acceptKeyed(input: EventInput, hasFilters: boolean): Promise<AcceptResult> {
+    const pool = hasFilters ? this.#filteredPool : this.#keyedPool;
     // A key that hangs must not take all connections.
     const turn = await this.#turns.take(`${input.tenantId} ${input.idempotency!.key}`, KEY_WAIT_MS, () =>
-      untilKeysAreFree(() => acceptEvents(this.#keyedPool, [input], this.#options)),
+      untilKeysAreFree(() => acceptEvents(pool, [input], this.#options)),
     );
     if (turn === null) throw keyInProgress();
     return turn.result[0]!;
@@ -106,7 +136,7 @@ export class Intake {
   }
 
   async close(): Promise<void> {
-    const pools = [this.#authPool, this.#acceptPool, this.#keyedPool, this.#batchPool];
+    const pools = [this.#authPool, this.#acceptPool, this.#keyedPool, this.#batchPool, this.#filteredPool];
     await Promise.all(pools.map((pool) => pool.end()));
   }
 }

@@ -29,7 +29,11 @@ export async function storeEvent(context: ApiContext, key: KeyHolder, envelope: 
   const startedAt = performance.now();
   const input = toInput(key, envelope);
   const { intake } = context;
-  const result = await (input.idempotency === null ? intake.accept(input) : intake.acceptKeyed(input));
+  const result = await (input.idempotency !== null
+    ? intake.acceptKeyed(input, key.hasFilters)
+    : key.hasFilters
+      ? intake.acceptFiltered(input)
+      : intake.accept(input));
   const stored = toStored(result, null);
   if (isRefused(stored)) throw stored;
   announce(context, key, [input], [stored], startedAt);
