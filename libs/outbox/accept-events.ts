@@ -32,16 +32,19 @@ input as (
         select n.id from waybill.consumers n
         where n.tenant_id = any($1) and n.tenant_id = i.tenant_id and n.id = i.consumer_id and n.deleted_at is null)
       else i.tenant_id
-    end as addressee_id
+    end as addressee_id,
+    exists (
+      select from waybill.tenants t
+      where t.id = any($1) and t.id = i.tenant_id and t.deleted_at is null) as is_living
   from clock c, unnest($2::uuid[], $3::text[], $4::text[], $5::integer[], $12::integer[], $6::text[], $7::text[], $8::timestamptz[], $9::text[], $10::bytea[], $14::text[], $15::uuid[])
     with ordinality as i (tenant_id, random, event_type, payload_at, payload_bytes, content_type, metadata, not_before, idempotency_key, fingerprint, consumer_uid, consumer_id, place)
-  join waybill.tenants t on t.id = any($1) and t.id = i.tenant_id and t.deleted_at is null
 ),
 kept as (
   insert into waybill.idempotency_keys (tenant_id, key, fingerprint, resource_id, created_at)
   select tenant_id, idempotency_key, fingerprint, id, now()
   from input
-  where idempotency_key is not null
+  where is_living
+    and idempotency_key is not null
     and addressee_id is not null
   order by tenant_id, idempotency_key, place
   on conflict (tenant_id, key) do nothing
@@ -50,7 +53,12 @@ kept as (
 fresh as materialized (
   select i.*
   from input i
-  where i.idempotency_key is null or i.id in (select resource_id from kept) or i.addressee_id is null
+  -- A case, whose rows the planner takes for half of them: joined with tenants it took all for one row, and nested its
+  -- loops (a batch of 100: 12.3 ms against 6.7).
+  where case when i.is_living
+    then i.idempotency_key is null or i.id in (select resource_id from kept) or i.addressee_id is null
+    else false
+  end
 ),
 ${reachedFrom('substring($13::bytea from f.payload_at for f.payload_bytes)')},
 fan_out as materialized (
