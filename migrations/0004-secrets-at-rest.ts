@@ -1,4 +1,5 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
+import { policiesOf } from './0003-tenant-isolation/policies.js';
 
 /**
  * Revision 4: endpoint secrets are sealed with a data key per tenant, and that is wrapped by a key from outside of the
@@ -9,7 +10,7 @@ export class SecretsAtRest0004 implements MigrationInterface {
   name = 'secrets-at-rest-0000000000004';
 
   async up(runner: QueryRunner): Promise<void> {
-    for (const statements of [DATA_KEYS, CANARY, SEALED, GRANTS, REVISION]) await runner.query(statements);
+    for (const statements of [DATA_KEYS, CANARY, SEALED, ACCESS, REVISION]) await runner.query(statements);
   }
 
   async down(runner: QueryRunner): Promise<void> {
@@ -53,15 +54,7 @@ create index endpoint_secrets_clear on waybill.endpoint_secrets (tenant_id, endp
  * opens, seals what is in clear, and works for `waybill secrets rewrap`. The operator's pool checks the canary at the
  * start of an api.
  */
-const GRANTS = `
-alter table waybill.tenant_data_keys enable row level security, force row level security;
-create policy one_tenant on waybill.tenant_data_keys to waybill_app
-  using (tenant_id = nullif(current_setting('waybill.tenant', true), '')::uuid)
-  with check (tenant_id = nullif(current_setting('waybill.tenant', true), '')::uuid);
-create policy every_tenant on waybill.tenant_data_keys
-  to waybill_owner, waybill_intake, waybill_dispatcher, waybill_operator
-  using (true)
-  with check (true);
+const ACCESS = `${policiesOf('tenant_data_keys', 'tenant_id')}
 grant select, insert on waybill.tenant_data_keys to waybill_app;
 grant select, insert, update (wrapped_key, kek_version) on waybill.tenant_data_keys to waybill_dispatcher;
 grant select (tenant_id, version, kek_version) on waybill.tenant_data_keys to waybill_operator;

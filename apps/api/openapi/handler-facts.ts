@@ -20,8 +20,7 @@ export function answerTypeOf({ checker }: Sources, handler: ts.FunctionLikeDecla
 
 /** Whose id stands in the path under a name: `parseId('endpoint', id)` says it. */
 export function idKindOf(handler: ts.FunctionLikeDeclaration, pathName: string): IdKind | undefined {
-  const parameter = handler.parameters.find((each) => decoratorArgument(each) === pathName);
-  const local = parameter?.name.getText();
+  const local = localName(handler, pathName);
   return callsIn(handler, 'parseId').flatMap(({ arguments: [kind, text] }) =>
     kind !== undefined && ts.isStringLiteral(kind) && text?.getText() === local ? [kind.text as IdKind] : [],
   )[0];
@@ -29,8 +28,7 @@ export function idKindOf(handler: ts.FunctionLikeDeclaration, pathName: string):
 
 /** Whether a path's name takes a consumer, by its uid or its id: `readConsumerReference(id)` says it. */
 export function namesConsumer(handler: ts.FunctionLikeDeclaration, pathName: string): boolean {
-  const parameter = handler.parameters.find((each) => decoratorArgument(each) === pathName);
-  const local = parameter?.name.getText();
+  const local = localName(handler, pathName);
   return callsIn(handler, 'readConsumerReference').some(({ arguments: [text] }) => text?.getText() === local);
 }
 
@@ -46,6 +44,11 @@ export function headersSet(handler: ts.FunctionLikeDeclaration): string[] {
     ),
   );
   return [...new Set(names)].filter((name) => !SILENT_HEADERS.has(name));
+}
+
+/** What a handler calls a name of its path. */
+function localName(handler: ts.FunctionLikeDeclaration, pathName: string): string | undefined {
+  return handler.parameters.find((each) => decoratorArgument(each) === pathName)?.name.getText();
 }
 
 function decoratorArgument(parameter: ts.ParameterDeclaration): string | undefined {
